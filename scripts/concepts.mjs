@@ -48,6 +48,7 @@ export const CONCEPTS = [
   { concept: 'worker threads', home: ['src/gateway/worker/'], sign: /from 'node:worker_threads'/ },
   { concept: 'digest of a definition', home: ['src/pins/digest.ts'], sign: /from 'canonicalize'/ },
   { concept: 'signature of a lock file', home: ['src/pins/signature.ts'] },
+  { concept: 'what features report', home: ['src/policy/events.ts'] },
   { concept: 'metrics', home: ['src/telemetry/metrics.ts'], sign: /from 'prom-client'/ },
   { concept: 'process log', home: ['src/telemetry/log.ts'], sign: /from 'pino'/ },
   { concept: 'audit chain', home: ['src/audit/chain.ts'] },

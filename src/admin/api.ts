@@ -6,10 +6,10 @@
 import type { IncomingMessage } from 'node:http';
 import { type PlainResponse, readText } from '../http/app.js';
 import type { BlockTarget } from '../policy/blocks.js';
+import type { ControlState } from '../policy/events.js';
 import { isIdentity } from '../policy/principal.js';
 import { mediaType } from '../protocol/headers.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
-import type { ControlState } from '../telemetry/metrics.js';
 import { ADMIN_ROLES, type AdminRole, authorOf, BREAK_GLASS_SUBJECT, isSame, type Sessions } from './sessions.js';
 
 /**

@@ -7,10 +7,10 @@ import { isLoopbackHost } from '../config/checks/addresses.js';
 import { BUILT_IN_PROFILES } from '../config/profiles.js';
 import type { AggregateSettings, InspectionProfile, Network, Settings, UpstreamSettings } from '../config/settings.js';
 import { BLOCK_TARGETS, type BlockTarget } from '../policy/blocks.js';
+import type { ControlState, Emit, EventName } from '../policy/events.js';
 import type { Shadow } from '../policy/rules.js';
 import type { StoreStatus } from '../state/memory.js';
 import type { Block } from '../state/revocations.js';
-import type { ControlState, Metrics } from '../telemetry/metrics.js';
 import { countOf } from '../text/wording.js';
 import { firstOf } from './config-version.js';
 import type { Identity } from './identity.js';
@@ -52,13 +52,11 @@ export interface Controls {
 
 type ControlPorts = {
   readonly now: () => number;
-  /** Called for every change of state or reason. */
-  readonly onChange: (row: ControlRow) => void;
-  readonly onRemove: (control: string) => void;
+  readonly emit: Emit;
 };
 
-/** Creates an empty table. */
-export function createControls({ now, onChange, onRemove }: ControlPorts): Controls {
+/** Creates an empty table. Every change of a state or a reason is an event. */
+export function createControls({ now, emit }: ControlPorts): Controls {
   const rows = new Map<string, ControlRow>();
   return {
     set(control, state, reason = '') {
@@ -67,10 +65,10 @@ export function createControls({ now, onChange, onRemove }: ControlPorts): Contr
       const since = known?.state === state ? known.since : new Date(now()).toISOString();
       const row = { control, state, reason, since };
       rows.set(control, row);
-      onChange(row);
+      emit('controlChanged', { control, state, reason, isExpected: reason === NOT_LISTED_YET });
     },
     remove(control) {
-      if (rows.delete(control)) onRemove(control);
+      if (rows.delete(control)) emit('controlRemoved', { control });
     },
     snapshot: () => [...rows.values()].sort((a, b) => (a.control < b.control ? -1 : 1)),
   };
@@ -95,27 +93,29 @@ type ControlSources = {
   /** The policies in force that are not enforced. */
   readonly shadow: Shadow | undefined;
   readonly blocks: readonly Block[];
+  /** The events for which a listener has thrown. */
+  readonly listenerErrors: Iterable<EventName>;
   /** The names of the budgets of all policies. */
   readonly budgets: readonly string[];
 };
 
 const MS_PER_SECOND = 1000;
 
-/** Brings the table of controls, and the metrics that repeat it, up to date. */
-export function refreshControls(controls: Controls, metrics: Metrics, sources: ControlSources): void {
+/** Brings the table of controls up to date, and reports what metrics repeat of it. */
+export function refreshControls(controls: Controls, emit: Emit, sources: ControlSources): void {
   const { settings } = sources;
   controls.set('edge', 'armed');
   setPolicy(controls, sources);
   setSignatures(controls, sources);
-  controls.set('metrics', 'armed');
+  setMetrics(controls, sources.listenerErrors);
   if (settings.admin === undefined) controls.set('admin', 'off', 'admin is not configured');
   else controls.set('admin', 'armed');
   setAudit(controls, settings, sources.auditError);
   controls.set('store', sources.store.state, sources.store.reason);
   setBudgets(controls, sources);
-  metrics.setStoreDegraded(sources.store.isUnreachable);
-  setBlocks(controls, metrics, sources.blocks, sources.store.state !== 'off');
-  setIssuers(controls, metrics, sources);
+  emit('storeChecked', { isUnreachable: sources.store.isUnreachable });
+  setBlocks(controls, emit, sources.blocks, sources.store.state !== 'off');
+  setIssuers(controls, emit, sources);
   setTls(controls, settings);
   for (const upstream of settings.upstreams.values()) {
     setAudience(controls, upstream);
@@ -159,6 +159,13 @@ const OF_UPSTREAMS = [
   'upstream-credentials',
   'upstream-identity',
 ] as const;
+
+/** Whether all events were counted and logged. What was decided is not affected. */
+function setMetrics(controls: Controls, failed: Iterable<EventName>): void {
+  const names = [...failed];
+  if (names.length === 0) controls.set('metrics', 'armed');
+  else controls.set('metrics', 'degraded', `events that were not counted or logged: ${names.join(', ')}`);
+}
 
 /** Whether what was spent is remembered. Only where a rule has a budget. */
 function setBudgets(controls: Controls, { budgets, settings, store }: ControlSources): void {
@@ -265,7 +272,7 @@ function setConnection(controls: Controls, upstream: UpstreamSettings, settings:
   else controls.set(control, 'degraded', CONNECTION_WEAKNESSES[weakness]);
 }
 
-function setIssuers(controls: Controls, metrics: Metrics, { identity, settings }: ControlSources): void {
+function setIssuers(controls: Controls, emit: Emit, { identity, settings }: ControlSources): void {
   for (const [name, { state, failure, lastSuccessAt }] of identity.statuses()) {
     const issuer = identity.issuers.get(name);
     const endpoint = issuer?.introspection?.endpoint ?? [];
@@ -275,7 +282,7 @@ function setIssuers(controls: Controls, metrics: Metrics, { identity, settings }
       ...(weakness === undefined ? [] : [ISSUER_WEAKNESSES[weakness]]),
     ];
     controls.set(`authn:${name}`, reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; '));
-    if (lastSuccessAt !== undefined) metrics.jwksSuccess(name, lastSuccessAt / MS_PER_SECOND);
+    if (lastSuccessAt !== undefined) emit('keysFetched', { issuer: name, atSeconds: lastSuccessAt / MS_PER_SECOND });
   }
 }
 
@@ -396,9 +403,12 @@ function setAggregate(
 const MAX_DESCRIBED_BLOCKS = 5;
 
 /** A block takes no control away, so the control stays armed; the metric is what an alert would use. */
-function setBlocks(controls: Controls, metrics: Metrics, blocks: readonly Block[], isShared: boolean): void {
+function setBlocks(controls: Controls, emit: Emit, blocks: readonly Block[], isShared: boolean): void {
   for (const target of BLOCK_TARGETS)
-    metrics.setBlocks(target, blocks.filter(({ revoked }) => revoked.block.target === target).length);
+    emit('blocksCounted', {
+      target,
+      count: blocks.filter(({ revoked }) => revoked.block.target === target).length,
+    });
   const described = blocks.slice(0, MAX_DESCRIBED_BLOCKS).map(describeBlock);
   const rest = blocks.length - described.length;
   const parts = [

@@ -5,7 +5,6 @@
 
 import type { Audit } from '../audit/audit.js';
 import type { PinningSettings, UpstreamSettings } from '../config/settings.js';
-import { redactForRecord } from '../inspection/capture.js';
 import type { DefinitionFinding, ScannedDefinition } from '../inspection/definitions/scan.js';
 import { type PinName, pinOf } from '../pins/approval.js';
 import type { WithheldByScan } from '../pins/catalog.js';
@@ -13,12 +12,11 @@ import { contentOf, digestOnce, sha256Hex } from '../pins/digest.js';
 import { itemsByKind, type Observed, observeText, shownItemsOf } from '../pins/last-seen.js';
 import { approvedVersions, type Lock, nameOf, PIN_KINDS } from '../pins/lock.js';
 import type { PinKind } from '../policy/definitions.js';
+import type { Emit } from '../policy/events.js';
 import { runInTurns } from '../protocol/json/incremental.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import type { Listing } from '../protocol/methods.js';
 import { BoundedMap } from '../state/bounds.js';
-import type { Log } from '../telemetry/log.js';
-import type { Metrics } from '../telemetry/metrics.js';
 import { groupBy } from '../text/grouping.js';
 import type { MessageReader } from '../upstream/response-messages.js';
 
@@ -255,9 +253,8 @@ type ScannedUpstream = {
 };
 
 type FindingPorts = {
-  readonly audit: Audit;
-  readonly metrics: Metrics;
-  readonly log: Log;
+  readonly audit: Pick<Audit, 'event'>;
+  readonly emit: Emit;
 };
 
 type FindingReport = {
@@ -290,7 +287,7 @@ function isBlocking(item: ScannedItem): boolean {
 }
 
 /** Creates the report of what the scans of all upstreams find. */
-export function createFindingReport({ audit, metrics, log }: FindingPorts): FindingReport {
+export function createFindingReport({ audit, emit }: FindingPorts): FindingReport {
   const reported = new Map<string, ReadonlySet<string>>();
   const blocked = new Map<string, readonly PinName[]>();
 
@@ -305,14 +302,8 @@ export function createFindingReport({ audit, metrics, log }: FindingPorts): Find
       ...{ type: 'pin.finding', upstream, kind, name, isPinned },
       ...{ finding: id, found, tier, pointer, evidence, action },
     });
-    metrics.definitionFinding(upstream, found, action);
-    if (suppressed === undefined) return false;
-    if (tier === 'block')
-      log.write('warn', 'the scan found a reason to withhold a definition that nobody approved', {
-        ...{ upstream, kind, name: redactForRecord(name), detail: `${found}: ${reason}` },
-        ...(suppressed > 0 && { suppressed }),
-      });
-    return true;
+    emit('found', { upstream, kind, name, found, isGrave: tier === 'block', action, reason, suppressed });
+    return suppressed !== undefined;
   }
 
   return {

@@ -1,5 +1,5 @@
 // Reports what becomes of definitions: that they drift from their pins, that a new version approves or blocks them, and
-// that they are trusted on first use. Drift is recorded, counted, logged and announced to clients whose lists it changes
+// that they are trusted on first use. Drift is recorded, reported and announced to clients whose lists it changes
 // (docs/reference/definitions.md#drift).
 
 import type { Audit } from '../audit/audit.js';
@@ -17,14 +17,13 @@ import {
 import { type Observed, shownItemsOf } from '../pins/last-seen.js';
 import { approvedVersions, type Lock, PIN_KINDS } from '../pins/lock.js';
 import type { PinKind, PinState } from '../policy/definitions.js';
+import type { Emit } from '../policy/events.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
 import { mirroredParameters } from '../protocol/headers.js';
 import type { LoopScheduler } from '../protocol/json/incremental.js';
 import { isObject } from '../protocol/jsonrpc.js';
 import { LIST_CHANGED_NOTIFICATIONS } from '../protocol/subscriptions.js';
 import { PLAIN_SESSION } from '../protocol/versions/session.js';
-import { errorCode, type Log } from '../telemetry/log.js';
-import type { Metrics } from '../telemetry/metrics.js';
 import { cleanForeign } from '../text/escaping.js';
 import type { Version } from './config-version.js';
 import { createFindingReport } from './definition-scan.js';
@@ -34,9 +33,8 @@ import type { StreamRegistry } from './streams.js';
 import type { UpstreamRuntime } from './upstreams.js';
 
 type DriftPorts = {
-  readonly audit: Audit;
-  readonly metrics: Metrics;
-  readonly log: Log;
+  readonly audit: Pick<Audit, 'event'>;
+  readonly emit: Emit;
   readonly streams: StreamRegistry;
   readonly snapshotOf: SnapshotOf;
   readonly classes: DriftClasses;
@@ -95,7 +93,7 @@ export function createDriftReport(ports: DriftPorts): {
   report(runtime: UpstreamRuntime, version: Version): Promise<void> | undefined;
   /** Why the pins of an upstream are not as they should be, in words that name the items; empty if they are. */
   describe(upstream: UpstreamSettings): readonly string[];
-  /** Logs where clients reach an upstream and what of it is pinned. */
+  /** Reports where clients reach an upstream and what of it is pinned. */
   announce(runtime: UpstreamRuntime, version: Version): void;
 } {
   const watches = new Map<string, DriftWatch>();
@@ -148,11 +146,11 @@ export function createDriftReport(ports: DriftPorts): {
         pass,
         states.filter(({ state }) => state === 'invalid'),
       );
-      setToolGauges(name, states, ports);
+      ports.emit('toolsCounted', { upstream: name, states: countTools(states) });
     });
   }
 
-  /** Logs each definition that cannot be used when it becomes so, with the place and the error. */
+  /** Reports each definition that cannot be used when it becomes so, with the place and the error. */
   function noteUnusable({ runtime, lock, observed }: Pass, items: readonly PinName[]): void {
     const { name: upstream } = runtime.settings;
     const before = unusable.get(upstream) ?? [];
@@ -160,10 +158,7 @@ export function createDriftReport(ports: DriftPorts): {
     const next = items.map((item): UnusableItem => {
       const detail = describeUnusable(runtime.settings, item, lock, observed);
       const isKnown = known.get(`${item.kind} ${item.name}`)?.detail === detail;
-      if (!isKnown)
-        ports.log.write('warn', 'definition cannot be used', {
-          ...{ upstream, kind: item.kind, name: redactForRecord(item.name), detail },
-        });
+      if (!isKnown) ports.emit('unusable', { upstream, kind: item.kind, name: item.name, detail });
       return { ...item, detail };
     });
     unusable.set(upstream, next);
@@ -179,7 +174,7 @@ export function createDriftReport(ports: DriftPorts): {
   }
 
   function noteFailure(upstream: string, error: unknown): void {
-    ports.log.write('error', 'drift could not be reported', { upstream, code: errorCode(error) });
+    ports.emit('driftUnreported', { upstream, error });
   }
 
   function reportDrifts({ runtime, lock, observed, drifts }: Pass): void {
@@ -238,25 +233,14 @@ export function createDriftReport(ports: DriftPorts): {
     announce(runtime, version) {
       const { name, resource } = runtime.settings;
       const protocols = (runtime.observed()?.listings ?? []).flatMap((one) => one.protocolVersions);
-      const fields = {
-        upstream: name,
-        url: resource,
-        protocol: [...new Set(protocols)].join(', '),
-      };
+      const at = { upstream: name, url: resource, protocols: [...new Set(protocols)] };
       if (modeOf(runtime, version) === 'off') {
-        ports.log.write('info', 'upstream is reachable', { ...fields, detail: 'pinning is off' });
+        ports.emit('reachable', { ...at, pins: undefined });
         return;
       }
       void findStates(runtime, version, ports, (found) => {
         const states = [...found.map(({ state }) => state), ...instructionStates(runtime)];
-        const countOf = (wanted: PinState) => states.filter((state) => state === wanted).length;
-        ports.log.write('info', 'upstream is reachable', {
-          ...fields,
-          pinned: countOf('approved'),
-          pending: countOf('pending'),
-          unpinned: countOf('unpinned'),
-          changed: countOf('changed'),
-        });
+        ports.emit('reachable', { ...at, pins: countStates(states) });
       });
     },
   };
@@ -379,13 +363,12 @@ export function recordFirstUse(trusted: Lock, ports: Pick<DriftPorts, 'audit' | 
 }
 
 /** False if it is only counted. */
-function recordDrift(upstream: string, drift: ItemDifference, { audit, metrics, log }: DriftPorts): boolean {
+function recordDrift(upstream: string, drift: ItemDifference, { audit, emit }: DriftPorts): boolean {
   const { kind, name, change, before, after } = drift;
   if (isInformational(drift)) {
-    log.write('info', 'upstream reports another version of its server', { upstream });
+    emit('serverUpdated', { upstream });
     return true;
   }
-  metrics.drift(upstream, change);
   const suppressed = audit.event({
     type: 'pin.drift',
     upstream,
@@ -395,18 +378,8 @@ function recordDrift(upstream: string, drift: ItemDifference, { audit, metrics, 
     before,
     after,
   });
-  if (suppressed === undefined) return false;
-  const what =
-    kind === 'server'
-      ? 'upstream reports another name of its server'
-      : before === undefined
-        ? 'definition has no pin'
-        : 'definition differs from its pin';
-  log.write('warn', what, {
-    ...{ upstream, kind, name: redactForRecord(name), detail: change },
-    ...(suppressed > 0 && { suppressed }),
-  });
-  return true;
+  emit('drifted', { upstream, kind, name, change, isPinned: before !== undefined, suppressed });
+  return suppressed !== undefined;
 }
 
 type ItemState = PinName & { readonly kind: PinKind; readonly state: PinState };
@@ -456,8 +429,12 @@ function instructionStates(runtime: UpstreamRuntime): readonly PinState[] {
 }
 
 /** Counts the tools in each pin state. */
-function setToolGauges(upstream: string, states: readonly ItemState[], { metrics }: Pick<DriftPorts, 'metrics'>): void {
-  const counts = new Map<PinState, number>();
-  for (const { kind, state } of states) if (kind === 'tool') counts.set(state, (counts.get(state) ?? 0) + 1);
-  for (const state of PIN_STATES) metrics.setTools(upstream, state, counts.get(state) ?? 0);
+function countTools(states: readonly ItemState[]): ReadonlyMap<PinState, number> {
+  return countStates(states.flatMap(({ kind, state }) => (kind === 'tool' ? [state] : [])));
+}
+
+function countStates(states: readonly PinState[]): ReadonlyMap<PinState, number> {
+  const counts = new Map<PinState, number>(PIN_STATES.map((state) => [state, 0]));
+  for (const state of states) counts.set(state, (counts.get(state) ?? 0) + 1);
+  return counts;
 }

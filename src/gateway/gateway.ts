@@ -11,6 +11,7 @@ import { warmUpInspection } from '../inspection/warm-up.js';
 import { createDefinitionCompiler } from '../pins/catalog.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import { refuseWith } from '../policy/decision.js';
+import type { Emit } from '../policy/events.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
 import { mirroredParameters } from '../protocol/headers.js';
 import { createKeyRing, type KeyRing } from '../state/keys.js';
@@ -18,7 +19,7 @@ import { createMemoryState, type GatewayState } from '../state/memory.js';
 import { openRedisLink } from '../state/redis.js';
 import { createSharedState } from '../state/shared-state.js';
 import type { StatePorts } from '../state/store.js';
-import { errorCode, type Log } from '../telemetry/log.js';
+import type { Log } from '../telemetry/log.js';
 import type { Build } from '../telemetry/metrics.js';
 import { createGuardedFetch, type GuardedFetch } from '../upstream/safe-fetch.js';
 import { loadVersion, prepareDefinitions, type Version, type VersionReading } from './config-version.js';
@@ -213,13 +214,14 @@ async function openGateway(
       return refused;
     }
     await assembly.state.start();
-    warnOfYoungStore(assembly, options.log);
+    warnOfYoungStore(assembly);
     const old = await refuseOldLocks(version, counters.check);
     if (old !== undefined) {
       await closeAll(assembly, listeners);
       return old;
     }
-    observability.metrics.setConfig(version.hashes);
+    const { emit } = observability;
+    emit('configured', { ...version.settings, hashes: version.hashes });
     assembly.runtimes.replace(version.settings);
     updateControls();
     const readAgain = createReload({
@@ -234,11 +236,10 @@ async function openGateway(
       noteResult(reloadError, unsigned) {
         current.reloadError = reloadError;
         current.unsigned = unsigned;
-        for (const upstream of unsigned) observability.metrics.lockSignatureFailure(upstream);
-        observability.metrics.setLastReload(reloadError === undefined);
+        emit('filesRead', { areInForce: reloadError === undefined, unsigned });
         updateControls();
       },
-      log: options.log,
+      ...observability,
     });
     let watch: ConfigWatch | undefined;
     // Whoever asked for the reload, the files of the version then in force are watched.
@@ -250,10 +251,7 @@ async function openGateway(
     watch = await watchConfiguration({
       targets: targetsOf(version.settings),
       onChange: () => reload().then(() => undefined),
-      onError: (error) =>
-        options.log.write('error', 'configuration files could not be read again', {
-          code: errorCode(error),
-        }),
+      onError: (error) => emit('filesUnwatched', { error }),
     });
     // A file that changed between the first reading and the watch would otherwise be noticed with the next change only.
     await reload();
@@ -265,12 +263,9 @@ async function openGateway(
     }
     phase.isServing = true;
     phase.isReady = true;
-    warnOfOldNode(options);
-    options.log.write('info', 'gateway started', {
-      detail: `version ${options.build.version}`,
-      file: version.settings.file,
-    });
-    return run(assembly, listeners, { listening, reload, watch, phase, log: options.log });
+    warnOfOldNode(options, emit);
+    emit('started', { version: options.build.version, file: version.settings.file });
+    return run(assembly, listeners, { listening, reload, watch, phase });
   } catch (error) {
     await closeAll(assembly, listeners);
     if (error instanceof ListenerError) return error.message;
@@ -279,20 +274,15 @@ async function openGateway(
 }
 
 /** The first requests would otherwise be refused before anybody looks at the controls. */
-function warnOfYoungStore({ state, current }: Assembly, log: Log): void {
+function warnOfYoungStore({ state, current, observability }: Assembly): void {
   const { isYoung, reason } = state.status(current.version.policies.historyMs);
-  if (isYoung === true)
-    log.write('warn', 'the shared store has no history for flows and budgets yet', {
-      detail: reason,
-    });
+  if (isYoung === true) observability.emit('storeYoung', { reason });
 }
 
-function warnOfOldNode({ build, log, now = Date.now }: GatewayOptions): void {
+function warnOfOldNode({ build, now = Date.now }: GatewayOptions, emit: Emit): void {
   const since = endOfLife(build.node, now());
   if (since === undefined) return;
-  log.write('warn', 'this version of Node gets no security fixes', {
-    detail: `${build.node}, since ${since}: run Sallyport on Node ${RECOMMENDED_NODE}`,
-  });
+  emit('nodeOutdated', { detail: `${build.node}, since ${since}: run Sallyport on Node ${RECOMMENDED_NODE}` });
 }
 
 /** Resolves with an error message where a lock file is older than one that was seen. */
@@ -304,17 +294,11 @@ async function refuseOldLocks(version: Version, check: LockCounters['check']): P
 
 /** Resolves with an error message where the audit log cannot be written and calls must not be served without it. */
 async function startAudit(
-  { audit, auditError }: Observability,
+  { audit, auditError, emit }: Observability,
   settings: Settings,
-  { log, ending }: GatewayOptions,
+  { ending }: GatewayOptions,
 ): Promise<string | undefined> {
-  const refused = await audit.acquire(
-    (holder) =>
-      log.write('warn', 'waiting for the audit file, which another process writes', {
-        detail: holder,
-      }),
-    ending,
-  );
+  const refused = await audit.acquire((holder) => emit('auditAwaited', { holder }), ending);
   if (refused !== undefined) return refused;
   if ((await audit.start()) || settings.audit.onFailure === 'continue') return undefined;
   return `the audit log cannot be written: ${auditError() ?? 'the reason is not known'}`;
@@ -323,12 +307,12 @@ async function startAudit(
 type Started = Pick<Gateway, 'listening' | 'reload'> & {
   readonly watch: ConfigWatch;
   readonly phase: Phase;
-  readonly log: Log;
 };
 
 /** A gateway whose start has completed. */
 function run(assembly: Assembly, listeners: Listeners, started: Started): Gateway {
-  const { listening, reload, watch, phase, log } = started;
+  const { listening, reload, watch, phase } = started;
+  const { emit } = assembly.observability;
   const controlsTimer = setInterval(() => {
     assembly.current.identity.keepFresh();
     assembly.counters.retry();
@@ -340,13 +324,11 @@ function run(assembly: Assembly, listeners: Listeners, started: Started): Gatewa
     reload,
     async close() {
       phase.isReady = false;
-      log.write('info', 'gateway is stopping', {
-        detail: `requests in progress have ${DRAIN_MS / MS_PER_SECOND} seconds to finish`,
-      });
+      emit('stopping', { graceSeconds: DRAIN_MS / MS_PER_SECOND });
       clearInterval(controlsTimer);
       await watch.close();
       await closeAll(assembly, listeners);
-      log.write('info', 'gateway stopped');
+      emit('stopped', {});
     },
   };
 }
@@ -365,11 +347,7 @@ function assemble(
   const guardedFetch = createGuardedFetch({ isOwnListener });
   const state = openState(settings.state, { ring, now });
   const onLeftOut = (issuer: string, clauses: readonly string[]): void => {
-    for (const detail of clauses)
-      log.write('warn', 'part of the keys or metadata of an issuer cannot be used', {
-        issuer,
-        detail,
-      });
+    for (const detail of clauses) observability.emit('issuerIncomplete', { issuer, detail });
   };
   const identityPorts = { ...guardedFetch, ...state, now, ring, onLeftOut };
   const identity = buildIdentity(settings, identityPorts);
@@ -382,7 +360,7 @@ function assemble(
   const counters = createLockCounters({ state, settings });
   const ownCredentialsOf = (upstream: string) => runtimes.ownCredentials(upstream);
   const sharedResources = createSharedResources(log, ownCredentialsOf, ring);
-  const streams = createStreamRegistry(observability.metrics.openStreams, sharedResources.loopScheduler);
+  const streams = createStreamRegistry(observability.emit, sharedResources.loopScheduler);
   const leases = createLeaseRegistry();
   const { blocksAt } = state.revocations;
   const announceBlocks = createBlockAnnouncer(blocksAt, streams.announce);
@@ -393,7 +371,6 @@ function assemble(
     ...observability,
     ...sharedResources,
     classes,
-    log,
     streams,
     snapshotOf,
   });
@@ -413,8 +390,7 @@ function assemble(
     isOwnListener,
     ...sharedResources,
     signer: assertionSigner(ring),
-    metrics: observability.metrics,
-    log,
+    emit: observability.emit,
     onObserved: (runtime) => drift.report(runtime, current.version),
     onReachable: (runtime) => drift.announce(runtime, current.version),
   });
@@ -427,7 +403,8 @@ function assemble(
   });
   function updateControls(): void {
     const { settings: shown, policies } = current.version;
-    refreshControls(observability.controls, observability.metrics, {
+    refreshControls(observability.controls, observability.emit, {
+      listenerErrors: observability.listenerErrors().keys(),
       settings: shown,
       identity: current.identity,
       runtimes,
@@ -450,8 +427,7 @@ function assemble(
     current.version = next;
     current.identity = buildIdentity(next.settings, identityPorts, current.identity);
     current.tables = tablesOf(next.settings);
-    observability.metrics.setNames(next.settings);
-    observability.metrics.setConfig(next.hashes);
+    observability.emit('configured', { ...next.settings, hashes: next.hashes });
     observability.audit.setVersions(next.hashes);
     recordPinDecisions(before, next, { ...observability, ...sharedResources });
     removeControls(observability.controls, before.settings, next.settings);
@@ -479,21 +455,15 @@ function assemble(
   return { current, observability, runtimes, streams, leases, ...shared };
 }
 
-function openListeners(
-  { log, now = Date.now }: GatewayOptions,
-  assembly: Assembly,
-  ring: KeyRing,
-  phase: Phase,
-): Listeners {
+function openListeners({ now = Date.now }: GatewayOptions, assembly: Assembly, ring: KeyRing, phase: Phase): Listeners {
   const { current, observability, state, updateControls } = assembly;
-  const { metrics, audit, controls } = observability;
-  const recordRefusal = createEdgeRecorder({ audit, metrics, now });
+  const { metrics, audit, controls, emit } = observability;
+  const recordRefusal = createEdgeRecorder({ audit, emit, now });
   const ports = createPorts({
     ...assembly,
     version: () => current.version,
     identity: () => current.identity,
     ring,
-    log,
     now,
   });
   const reviewed = { ...assembly, version: () => current.version };
@@ -528,7 +498,7 @@ function openListeners(
       }),
     data: {
       tables: () => (phase.isServing ? current.tables : undefined),
-      handle: createDispatcher(ports, metrics.inflight),
+      handle: createDispatcher(ports, emit),
       reportRefusal: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },
   });

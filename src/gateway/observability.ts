@@ -7,19 +7,21 @@ import { createAuditFile, createAuditStream } from '../audit/file.js';
 import { createRecentDecisions, type RecentDecisions } from '../audit/query.js';
 import type { EdgeRefusal } from '../http/request-checks.js';
 import { redactForRecord } from '../inspection/capture.js';
+import { createEvents, type Emit, type Events } from '../policy/events.js';
 import { REASONS } from '../policy/reasons.js';
 import { openRecord, type RequestRecord } from '../policy/record.js';
 import type { AuditPort } from '../proxy/ports.js';
 import type { KeyRing } from '../state/keys.js';
-import { errorCode, type Log, logRefusal } from '../telemetry/log.js';
-import { type Build, type ControlState, createMetrics, type Metrics } from '../telemetry/metrics.js';
+import { createLogListeners } from '../telemetry/event-log.js';
+import type { Log } from '../telemetry/log.js';
+import { type Build, createMetrics, type Metrics } from '../telemetry/metrics.js';
+import { errorCode } from '../text/wording.js';
 import type { Version } from './config-version.js';
 import { type Controls, createControls } from './controls.js';
-import { NOT_LISTED_YET } from './upstreams.js';
 
 type RefusalPorts = {
-  readonly audit: Audit;
-  readonly metrics: Metrics;
+  readonly audit: Pick<Audit, 'edgeRefusal'>;
+  readonly emit: Emit;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 };
@@ -33,7 +35,7 @@ type RefusalFacts = { readonly id: string; readonly address: string };
  */
 export function createEdgeRecorder({
   audit,
-  metrics,
+  emit,
   now,
 }: RefusalPorts): (refusal: EdgeRefusal, facts: RefusalFacts) => void {
   return ({ upstream, reason, status }, { id, address }) => {
@@ -48,12 +50,13 @@ export function createEdgeRecorder({
     });
     record.decision.reasons.push(reason);
     record.result.http = status;
-    metrics.recordRequest(record, 0);
+    emit('ended', { record, totalMs: 0, suppressed: undefined });
     audit.edgeRefusal(record);
   };
 }
 
-export type Observability = {
+export type Observability = Pick<Events, 'emit'> & {
+  readonly listenerErrors: Events['errors'];
   readonly metrics: Metrics;
   readonly controls: Controls;
   readonly audit: Audit;
@@ -61,12 +64,6 @@ export type Observability = {
   readonly recent: RecentDecisions | undefined;
   /** Why a sink fails; `undefined` while all work. */
   auditError(): string | undefined;
-};
-
-const CONTROL_EVENTS: { readonly [state in ControlState]: string } = {
-  armed: 'control is armed',
-  degraded: 'control is degraded',
-  off: 'control is off',
 };
 
 type ObservabilityPorts = {
@@ -106,32 +103,20 @@ export function createObservability({ settings, hashes }: Version, ports: Observ
       auditFailure = found;
     },
   });
-  const controls = createControls({
-    now,
-    onChange({ control, state, reason }) {
-      metrics.setControl(control, state);
-      // What is off was turned off by the configuration, and at a start nothing is listed yet.
-      const level = state === 'degraded' && reason !== NOT_LISTED_YET ? 'warn' : 'info';
-      log.write(level, CONTROL_EVENTS[state], {
-        control,
-        state,
-        ...(reason && { detail: reason }),
-      });
-    },
-    onRemove: metrics.removeControl,
-  });
-  return { metrics, controls, audit, recent, auditError: () => auditFailure };
+  const { emit, errors: listenerErrors } = createEvents(
+    [metrics.listeners, createLogListeners(log, redactForRecord)],
+    (event, error) =>
+      log.write('error', 'an event could not be counted or logged', { name: event, code: errorCode(error) }),
+  );
+  const controls = createControls({ now, emit });
+  return { metrics, emit, listenerErrors, controls, audit, recent, auditError: () => auditFailure };
 }
 
-/** Creates the port that writes what is known of a request, to the audit log, the metrics and the process log. */
-export function createAuditPort(
-  { audit, metrics }: Pick<Observability, 'audit' | 'metrics'>,
-  ring: KeyRing,
-  log: Log,
-): AuditPort {
+/** Creates the port that writes what is known of a request to the audit log, and reports it. */
+export function createAuditPort({ audit, emit }: Pick<Observability, 'audit' | 'emit'>, ring: KeyRing): AuditPort {
   function writeAuthnFailure(record: RequestRecord): Admission {
     const [reason = 'internal'] = record.decision.reasons;
-    metrics.authFailure(reason);
+    emit('unauthenticated', { reason });
     return audit.event({
       type: 'auth.failure',
       upstream: record.upstream,
@@ -158,11 +143,10 @@ export function createAuditPort(
     closeRecord(record) {
       const totalMs = performance.now() - record.startedMs;
       const suppressed = isAuthnFailure(record) ? writeAuthnFailure(record) : writeOutcome(record, totalMs);
-      metrics.recordRequest(record, totalMs);
-      if (suppressed !== undefined) logRefusal(log, record, suppressed);
+      emit('ended', { record, totalMs, suppressed });
     },
     report(error, decision) {
-      log.write('error', 'request failed', { decision, code: errorCode(error) });
+      emit('failed', { decision, error });
     },
   };
 }

@@ -8,6 +8,7 @@ import type { Settings } from '../config/settings.js';
 import type { DataServerPorts } from '../http/server.js';
 import { createPageCache } from '../inspection/result-filters.js';
 import { digestOnce } from '../pins/digest.js';
+import type { Emit } from '../policy/events.js';
 import type { ReplayOutcome, ReplayStore, RunningRequest } from '../policy/obligations.js';
 import { ownerKey, type Principal } from '../policy/principal.js';
 import type { ClientEnd } from '../protocol/transport.js';
@@ -58,7 +59,6 @@ import {
   TASK_ID,
   UPSTREAM_CURSOR,
 } from '../state/sealed-token.js';
-import type { Log } from '../telemetry/log.js';
 import type { Version } from './config-version.js';
 import { createIdentityPort, type Identity } from './identity.js';
 import { createAuditPort, type Observability } from './observability.js';
@@ -78,7 +78,6 @@ type PortDependencies = {
   readonly snapshotOf: SnapshotOf;
   readonly ring: KeyRing;
   readonly observability: Observability;
-  readonly log: Log;
   readonly state: GatewayState;
   readonly streams: StreamRegistry;
   readonly leases: LeaseRegistry;
@@ -111,7 +110,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     },
     limits: state.limits,
     flows: state.flows,
-    audit: createAuditPort(dependencies.observability, ring, dependencies.log),
+    audit: createAuditPort(dependencies.observability, ring),
     streams: {
       reserve: streams.reserve,
       registerResponse: responses.register,
@@ -130,16 +129,14 @@ export function createPorts(dependencies: PortDependencies): Ports {
  * Handles a message by the path that it came on: of one upstream directly; of an aggregate by requests to its backends,
  * each of which is handled like any other request. Counts the requests in progress of each upstream.
  */
-export function createDispatcher(
-  ports: Ports,
-  countInflight: (upstream: string, delta: 1 | -1) => void,
-): DataServerPorts['handle'] {
+export function createDispatcher(ports: Ports, emit: Emit): DataServerPorts['handle'] {
   const run: HandleRequest = async (incoming, outgoing, backendPorts) => {
-    countInflight(incoming.upstream, 1);
+    const { upstream } = incoming;
+    emit('inProgress', { upstream, delta: 1 });
     try {
       await handleRequest(incoming, outgoing, backendPorts);
     } finally {
-      countInflight(incoming.upstream, -1);
+      emit('inProgress', { upstream, delta: -1 });
     }
   };
   return (incoming, outgoing) =>

@@ -2,16 +2,17 @@
 // the running one stays in force. docs/reference/start-and-reload.md#reload.
 
 import { basename } from 'node:path';
+import type { Audit } from '../audit/audit.js';
 import { leasePath, nextLeasePath } from '../audit/writer-lease.js';
 import { type Diagnostic, fileDiagnostic } from '../config/diagnostics.js';
 import type { watchConfiguration } from '../config/files.js';
 import type { ListenerSettings, Settings } from '../config/settings.js';
 import { LOCK_SUFFIX } from '../pins/lock.js';
 import { SIGNATURE_SUFFIX } from '../pins/signature.js';
-import { errorCode, type Log } from '../telemetry/log.js';
+import type { Emit } from '../policy/events.js';
+import { errorCode } from '../text/wording.js';
 import type { Version, VersionReading } from './config-version.js';
 import { counterPaths } from './lock-counters.js';
-import type { Observability } from './observability.js';
 
 /**
  * Names the changed settings that a reload cannot apply, because sockets, keys and audit chains are opened once;
@@ -56,8 +57,8 @@ export type ReloadPorts = {
    * lock file has not the signatures that it needs.
    */
   readonly noteResult: (error: string | undefined, unsigned: ReadonlySet<string>) => void;
-  readonly observability: Observability;
-  readonly log: Log;
+  readonly audit: Pick<Audit, 'event'>;
+  readonly emit: Emit;
 };
 
 /**
@@ -94,8 +95,7 @@ async function reloadVersion(ports: ReloadPorts): Promise<readonly Diagnostic[]>
   if (version === undefined) return rejectInvalid(accepted, ports);
   if (!isSame(current, version)) {
     ports.apply(version);
-    reportReload('applied', diagnostics, ports);
-    ports.log.write('info', 'configuration reloaded');
+    reportReload(undefined, diagnostics, ports);
   }
   // Files that are again those in force end what an earlier rejection left behind.
   ports.noteResult(undefined, unsigned);
@@ -126,28 +126,21 @@ function reject(
   unsigned: ReadonlySet<string>,
   ports: ReloadPorts,
 ): readonly Diagnostic[] {
-  reportReload('rejected', diagnostics, ports);
-  ports.log.write('error', 'configuration reload rejected; the previous version stays in force', {
-    detail: why,
-  });
+  reportReload(why, diagnostics, ports);
   const first = diagnostics.find(({ severity }) => severity === 'error');
   ports.noteResult(first === undefined ? why : firstLineOf(first), unsigned);
   return diagnostics;
 }
 
-const LOG_LEVELS = { error: 'error', warning: 'warn', note: 'info' } as const;
-
 function firstLineOf({ file, line, column, message }: Diagnostic): string {
   return `${basename(file)}:${line}:${column} ${message.split('\n', 1)[0]}`;
 }
 
-function reportReload(result: 'applied' | 'rejected', diagnostics: readonly Diagnostic[], ports: ReloadPorts): void {
-  const { observability, log } = ports;
-  observability.metrics.reload(result);
-  observability.audit.event({ type: 'config.reload', result, faults: diagnostics.length });
-  for (const { file, line, message, severity } of diagnostics) {
-    log.write(LOG_LEVELS[severity], `configuration ${severity}`, { file, line, detail: message });
-  }
+/** `why`: of a version that was rejected. */
+function reportReload(why: string | undefined, diagnostics: readonly Diagnostic[], ports: ReloadPorts): void {
+  const result = why === undefined ? 'applied' : 'rejected';
+  ports.audit.event({ type: 'config.reload', result, faults: diagnostics.length });
+  ports.emit('reloaded', { why, diagnostics });
 }
 
 /**

@@ -4,6 +4,7 @@
 
 import type { AggregateSettings, IssuerSettings, Settings } from '../config/settings.js';
 import { type Refusal, refuseWith } from '../policy/decision.js';
+import type { Emit } from '../policy/events.js';
 import { ownerKey, type Principal } from '../policy/principal.js';
 import { type LoopScheduler, runInTurns } from '../protocol/json/incremental.js';
 import type { Change, OpenLease, OpenStream, StreamReservation } from '../proxy/ports.js';
@@ -133,11 +134,7 @@ export type StreamRegistry = {
 /** A change is announced on so many streams at once, and on further ones in slices of the event loop. */
 export const ANNOUNCED_AT_ONCE = 200;
 
-/** `count` is called with 1 for every stream that opens and with -1 for every stream that ends. */
-export function createStreamRegistry(
-  count: (upstream: string, delta: 1 | -1) => void,
-  loopScheduler: LoopScheduler,
-): StreamRegistry {
+export function createStreamRegistry(emit: Emit, loopScheduler: LoopScheduler): StreamRegistry {
   const open = new Map<OpenStream, string>();
   const quota = createQuota({ total: MAX_STREAMS, perOwner: MAX_STREAMS_A_CALLER });
   /** The changes that are being announced in slices, and whether they came again meanwhile. */
@@ -178,12 +175,12 @@ export function createStreamRegistry(
         open(opened) {
           stream = opened;
           open.set(opened, upstream);
-          count(upstream, 1);
+          emit('streaming', { upstream, delta: 1 });
         },
         release() {
           if (isReleased) return;
           isReleased = true;
-          if (stream !== undefined && open.delete(stream)) count(upstream, -1);
+          if (stream !== undefined && open.delete(stream)) emit('streaming', { upstream, delta: -1 });
           quota.give(holder);
         },
       };

@@ -24,14 +24,13 @@ import {
 } from '../pins/last-seen.js';
 import { approvedVersions, type Lock, PIN_KINDS } from '../pins/lock.js';
 import type { PinKind } from '../policy/definitions.js';
+import type { Emit } from '../policy/events.js';
 import { runInTurns } from '../protocol/json/incremental.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import type { Listing } from '../protocol/methods.js';
 import { BoundedMap } from '../state/bounds.js';
 import type { GatewayState } from '../state/memory.js';
 import type { ReplicaBus } from '../state/replica-bus.js';
-import type { Log } from '../telemetry/log.js';
-import type { Metrics } from '../telemetry/metrics.js';
 import type { StatelessSettings } from '../upstream/adapters/input-required.js';
 import { createLegacySseClientSessions } from '../upstream/adapters/legacy-sse/client-sessions.js';
 import { createSessionRecovery } from '../upstream/adapters/lost-sessions.js';
@@ -521,14 +520,13 @@ export type Runtimes = {
 
 type RuntimesPorts = Omit<ConnectionPorts, 'issuer' | 'onCredential' | 'onConnectionError'> &
   SharedPorts & {
-    readonly metrics: Metrics;
-    readonly log: Log;
+    readonly emit: Emit;
     /** Called after the first listing that succeeds, and after the first that does so again. */
     readonly onReachable: (runtime: UpstreamRuntime) => void;
   };
 
 export function createRuntimes(ports: RuntimesPorts): Runtimes {
-  const { metrics, log } = ports;
+  const { emit } = ports;
   let running = new Map<string, UpstreamRuntime>();
   // Kept by name, because credentials that an upstream received outlive the connections they were sent over.
   const stores = new Map<string, OwnCredentialStore>();
@@ -544,27 +542,18 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
       onCredential: store.note,
       onConnectionError: reportError,
       onListed(runtime) {
-        metrics.setUpstreamUp(settings.name, true);
+        emit('listed', { upstream: settings.name });
         if (!isReachable) ports.onReachable(runtime);
         isReachable = true;
       },
-      onReopened() {
-        const event = 'session was lost by the upstream and opened anew';
-        log.write('info', event, { upstream: settings.name });
-      },
+      onReopened: () => emit('sessionReopened', { upstream: settings.name }),
       onNotes(notes) {
-        for (const detail of notes)
-          log.write('warn', 'part of a listing cannot be used', {
-            upstream: settings.name,
-            detail,
-          });
+        for (const detail of notes) emit('partlyListed', { upstream: settings.name, detail });
       },
       onFailure(_runtime, failure) {
-        metrics.setUpstreamUp(settings.name, false);
         isReachable = false;
         const { name: upstream, resource: url } = settings;
-        const detail = describeListingFailure(failure, undefined);
-        log.write('warn', 'upstream could not be listed', { upstream, url, detail });
+        emit('unlisted', { upstream, url, detail: describeListingFailure(failure, undefined) });
       },
     });
   }
@@ -593,24 +582,20 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
   };
 }
 
-const ERROR_EVENTS = {
-  credentials: 'credentials for an upstream could not be obtained',
-  connection: 'connection to an upstream failed',
-} as const;
-/** The same error of one upstream is logged once within this time, because every failing call would repeat it. */
-const ERROR_LOG_INTERVAL_MS = 10_000;
+/** The same error of one upstream is reported once within this time, because every failing call would repeat it. */
+const ERROR_INTERVAL_MS = 10_000;
 const MAX_REMEMBERED_ERRORS = 64;
 
 function createErrorReporter(
   upstream: string,
-  { log, now }: Pick<RuntimesPorts, 'log' | 'now'>,
+  { emit, now }: Pick<RuntimesPorts, 'emit' | 'now'>,
 ): ConnectionPorts['onConnectionError'] {
   const reportedAtMs = new BoundedMap<string, number>(MAX_REMEMBERED_ERRORS);
   return (what, detail) => {
     const last = reportedAtMs.get(detail) ?? Number.NEGATIVE_INFINITY;
-    if (now() - last < ERROR_LOG_INTERVAL_MS) return;
+    if (now() - last < ERROR_INTERVAL_MS) return;
     reportedAtMs.set(detail, now());
-    log.write('error', ERROR_EVENTS[what], { upstream, detail });
+    emit('connectionFailed', { upstream, what, detail });
   };
 }
 

@@ -6,7 +6,6 @@ import { pino } from 'pino';
 import { REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
 import { cleanForeign, maskSecrets } from '../text/escaping.js';
-import { systemErrorCode } from '../text/wording.js';
 
 /** Longer fields are cut: enough for a path, not for a payload. */
 const MAX_FIELD_CHARACTERS = 512;
@@ -118,9 +117,4 @@ export function logRefusal(log: Log, record: RequestRecord, suppressed = 0): voi
     ...(detail !== undefined && { detail }),
     ...(suppressed > 0 && { suppressed }),
   });
-}
-
-/** The code of an error, or the name of its class; never its message, which may quote input. */
-export function errorCode(error: unknown): string {
-  return systemErrorCode(error) ?? (error instanceof Error ? error.name : 'unknown');
 }

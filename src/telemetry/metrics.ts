@@ -4,8 +4,8 @@
 
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { AuditMeters } from '../audit/audit.js';
-import type { Versions } from '../audit/event.js';
 import type { Settings } from '../config/settings.js';
+import type { ControlState, GatewayEvents, Listeners } from '../policy/events.js';
 import { isReason, REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
 import { findMethod } from '../protocol/methods.js';
@@ -159,8 +159,6 @@ function createFamilies(
   };
 }
 
-export type ControlState = 'armed' | 'degraded' | 'off';
-
 export const CONTROL_STATES: readonly ControlState[] = ['armed', 'degraded', 'off'];
 
 /** JSON-RPC and MCP error codes allowed as an error type; upstreams may invent others. */
@@ -174,29 +172,8 @@ const NO_TOOL: readonly string[] = [];
 export type Build = { readonly version: string; readonly node: string };
 
 export interface Metrics extends AuditMeters {
-  /** Counts a finished request; `totalMs` is its whole duration in milliseconds. */
-  recordRequest(record: RequestRecord, totalMs: number): void;
-  authFailure(reason: string): void;
-  setControl(control: string, state: ControlState): void;
-  /** Removes a control that no longer exists. */
-  removeControl(control: string): void;
-  setTools(upstream: string, state: string, count: number): void;
-  drift(upstream: string, change: string): void;
-  lockSignatureFailure(upstream: string): void;
-  /** `found`: the kind of a finding of the scan of definitions, or that a definition could not be scanned. */
-  definitionFinding(upstream: string, found: string, action: 'withhold' | 'flag'): void;
-  setUpstreamUp(upstream: string, isUp: boolean): void;
-  jwksSuccess(issuer: string, atSeconds: number): void;
-  reload(result: 'applied' | 'rejected'): void;
-  setLastReload(isSuccessful: boolean): void;
-  setConfig(hashes: Versions): void;
-  /** The names that labels may have from now on. */
-  setNames(names: Pick<Settings, 'upstreams' | 'aggregates' | 'issuers'>): void;
-  /** `target` is one of `BLOCK_TARGETS`. */
-  setBlocks(target: string, count: number): void;
-  setStoreDegraded(isDegraded: boolean): void;
-  inflight(upstream: string, delta: number): void;
-  openStreams(upstream: string, delta: number): void;
+  /** Which event becomes which metric. */
+  readonly listeners: Listeners;
   /** How an upstream has answered since the start. */
   loadOf(upstream: string): UpstreamLoad;
   /** The text of all metrics, Prometheus format 0.0.4. */
@@ -324,6 +301,9 @@ function loadOf({ mcp_client_operation_duration_seconds: family }: Families, ups
   return { requests, errors, p50: boundOf(0.5), p99: boundOf(0.99) };
 }
 
+/** The names that labels may have. */
+type LabelNames = Pick<GatewayEvents['configured'], 'upstreams' | 'aggregates' | 'issuers'>;
+
 /** Creates the metrics, once for the life of the process; `maxSeries` is read at the start only. */
 export function createMetrics(
   settings: Pick<Settings, 'metrics' | 'upstreams' | 'aggregates' | 'issuers'>,
@@ -331,7 +311,7 @@ export function createMetrics(
 ): Metrics {
   const { toolLabel } = settings.metrics;
   const { families, render } = createFamilies(settings.metrics.maxSeries, toolLabel);
-  let { upstreams, aggregates, issuers } = settings;
+  let { upstreams, aggregates, issuers }: LabelNames = settings;
   const countInflight = createCounts();
   const countStreams = createCounts();
   const controls = new Map<string, ControlState>();
@@ -348,8 +328,12 @@ export function createMetrics(
     }
   }
 
-  return {
-    recordRequest(record, totalMs) {
+  const listeners: Listeners = {
+    inProgress: ({ upstream, delta }) =>
+      families.sallyport_inflight_requests.write(countInflight(upstream, delta), upstreamLabel(upstream)),
+    streaming: ({ upstream, delta }) =>
+      families.sallyport_open_streams.write(countStreams(upstream, delta), upstreamLabel(upstream)),
+    ended({ record, totalMs }) {
       const { method: named } = record.target;
       const method = named !== undefined && isKnownMethod(record, named) ? named : OTHER;
       const tool = toolLabel ? [toolName(record)] : NO_TOOL;
@@ -359,48 +343,48 @@ export function createMetrics(
       recordVerdict(families, record, labels);
       recordContent(families, record, labels.upstream);
     },
-    authFailure(reason) {
-      families.sallyport_auth_failures_total.write(1, isReason(reason) ? reason : OTHER);
+    unauthenticated: ({ reason }) => families.sallyport_auth_failures_total.write(1, isReason(reason) ? reason : OTHER),
+    listed: ({ upstream }) => families.sallyport_upstream_up.write(1, upstreamLabel(upstream)),
+    unlisted: ({ upstream }) => families.sallyport_upstream_up.write(0, upstreamLabel(upstream)),
+    keysFetched: ({ issuer, atSeconds }) =>
+      families.sallyport_jwks_last_success_timestamp_seconds.write(atSeconds, issuers.has(issuer) ? issuer : OTHER),
+    drifted: ({ upstream, change }) => families.sallyport_tool_drift_total.write(1, upstreamLabel(upstream), change),
+    found({ upstream, found, action }) {
+      const labels = [upstreamLabel(upstream), 'to-client', `definition-${found}`, action];
+      families.sallyport_findings_total.write(1, ...labels);
     },
-    setControl(control, state) {
+    toolsCounted({ upstream, states }) {
+      for (const [state, count] of states) families.sallyport_tools.write(count, upstreamLabel(upstream), state);
+    },
+    reloaded: ({ why }) => families.sallyport_config_reloads_total.write(1, why === undefined ? 'applied' : 'rejected'),
+    filesRead({ areInForce, unsigned }) {
+      for (const upstream of unsigned)
+        families.sallyport_lock_signature_failures_total.write(1, upstreamLabel(upstream));
+      families.sallyport_config_last_reload_successful.write(areInForce ? 1 : 0);
+    },
+    configured({ hashes, ...names }) {
+      ({ upstreams, aggregates, issuers } = names);
+      families.sallyport_config_info.clear();
+      families.sallyport_config_info.write(1, hashes.config, hashes.policy, hashes.pins);
+    },
+    controlChanged({ control, state }) {
       controls.set(control, state);
       writeControl(control, state);
     },
-    removeControl(control) {
+    controlRemoved({ control }) {
       if (!controls.delete(control)) return;
       families.sallyport_control_state.clear();
       for (const [name, state] of controls) writeControl(name, state);
     },
-    setTools: (upstream, state, count) => families.sallyport_tools.write(count, upstreamLabel(upstream), state),
-    drift: (upstream, change) => families.sallyport_tool_drift_total.write(1, upstreamLabel(upstream), change),
-    lockSignatureFailure: (upstream) =>
-      families.sallyport_lock_signature_failures_total.write(1, upstreamLabel(upstream)),
-    definitionFinding: (upstream, found, action) =>
-      families.sallyport_findings_total.write(
-        1,
-        ...[upstreamLabel(upstream), 'to-client', `definition-${found}`, action],
-      ),
-    setUpstreamUp: (upstream, isUp) => families.sallyport_upstream_up.write(isUp ? 1 : 0, upstreamLabel(upstream)),
-    jwksSuccess: (issuer, atSeconds) =>
-      families.sallyport_jwks_last_success_timestamp_seconds.write(atSeconds, issuers.has(issuer) ? issuer : OTHER),
-    reload: (result) => families.sallyport_config_reloads_total.write(1, result),
-    setLastReload: (isSuccessful) => families.sallyport_config_last_reload_successful.write(isSuccessful ? 1 : 0),
-    setConfig(hashes) {
-      families.sallyport_config_info.clear();
-      families.sallyport_config_info.write(1, hashes.config, hashes.policy, hashes.pins);
-    },
-    setNames(names) {
-      ({ upstreams, aggregates, issuers } = names);
-    },
+    storeChecked: ({ isUnreachable }) => families.sallyport_store_degraded.write(isUnreachable ? 1 : 0),
+    blocksCounted: ({ target, count }) => families.sallyport_blocks.write(count, target),
+  };
+
+  return {
+    listeners,
     auditEvent: (sink, result, count) => families.sallyport_audit_events_total.write(count, sink, result),
     setAuditQueue: (length) => families.sallyport_audit_queue_length.write(length),
     setChainSeq: (seq) => families.sallyport_audit_chain_seq.write(seq),
-    setBlocks: (target, count) => families.sallyport_blocks.write(count, target),
-    setStoreDegraded: (isDegraded) => families.sallyport_store_degraded.write(isDegraded ? 1 : 0),
-    inflight: (upstream, delta) =>
-      families.sallyport_inflight_requests.write(countInflight(upstream, delta), upstreamLabel(upstream)),
-    openStreams: (upstream, delta) =>
-      families.sallyport_open_streams.write(countStreams(upstream, delta), upstreamLabel(upstream)),
     loadOf: (upstream) => loadOf(families, upstream),
     render,
   };

@@ -94,6 +94,11 @@ export function systemErrorCode(error: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined;
 }
 
+/** The code of an error, or the name of its class; never its message, which may quote input. */
+export function errorCode(error: unknown): string {
+  return systemErrorCode(error) ?? (error instanceof Error ? error.name : 'unknown');
+}
+
 /** The predicate of a sentence about the file: `does not exist`, `cannot be read: permission denied`. */
 export function describeReadError(error: unknown): string {
   return READ_ERRORS.get(systemErrorCode(error)) ?? 'cannot be read';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createControls } from '../../../src/gateway/controls.js';
+import { createEvents } from '../../../src/policy/events.js';
 import { NOW } from '../audit/samples.js';
 
 describe('createControls', () => {
@@ -8,8 +9,15 @@ describe('createControls', () => {
     const notified: string[] = [];
     const controls = createControls({
       now: () => nowMs,
-      onChange: (row) => notified.push(`${row.control} ${row.state}`),
-      onRemove: (control) => notified.push(`${control} removed`),
+      emit: createEvents(
+        [
+          {
+            controlChanged: ({ control, state }) => void notified.push(`${control} ${state}`),
+            controlRemoved: ({ control }) => void notified.push(`${control} removed`),
+          },
+        ],
+        () => undefined,
+      ).emit,
     });
     controls.set('policy', 'armed');
     controls.set('authn:corp', 'armed');

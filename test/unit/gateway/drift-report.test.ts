@@ -10,6 +10,7 @@ import type { DefinitionTasks } from '../../../src/gateway/worker/inspection.js'
 import type { Change } from '../../../src/pins/comparison.js';
 import type { Observed } from '../../../src/pins/last-seen.js';
 import { NO_CATALOG } from '../../../src/policy/decide.js';
+import { createEvents } from '../../../src/policy/events.js';
 import { lockOf, observedOf, pinOf, toolOf } from '../pins/samples.js';
 
 type DriftPorts = Parameters<typeof createDriftReport>[0];
@@ -18,7 +19,7 @@ it('[G-06] announces each list that may have changed once, those of resources an
   const announced: string[] = [];
   const ports = {
     streams: { announce: (_upstream: string, method: string) => announced.push(method) },
-    metrics: { setTools: () => undefined },
+    emit: () => undefined,
     snapshotOf: () => ({ catalogFor: () => ({ names: () => [] }) }),
     classes: createDriftClasses(async () => undefined),
   } as unknown as DriftPorts;
@@ -55,8 +56,7 @@ it('[G-06] records a drift that takes long to classify once another thread has d
   const ports = {
     audit: { event: (event: { type: string; change: string }) => events.push(event.change) },
     streams: { announce: () => undefined },
-    metrics: { setTools: () => undefined, drift: () => undefined },
-    log: { write: () => undefined },
+    emit: () => undefined,
     snapshotOf: () => ({ catalogFor: () => NO_CATALOG }),
     classes: createDriftClasses(definitions),
   } as unknown as DriftPorts;
@@ -116,8 +116,7 @@ it('[G-06] looks for the states of an observation no longer once there is anothe
   const ports = {
     audit: { event: () => undefined },
     streams: { announce: () => undefined },
-    metrics: { setTools: () => undefined },
-    log: { write: () => undefined },
+    emit: () => undefined,
     snapshotOf: () => ({ catalogFor: () => catalog }),
     classes: createDriftClasses(async () => undefined),
     loopScheduler: { waitForTurn, recordTime: () => 0 },
@@ -152,8 +151,7 @@ it('[G-06] finds the drift of thousands of definitions in turns, and of each obs
       event: ({ name, change }: { name: string; change: string }) => events.push(`${change} ${name}`),
     },
     streams: { announce: () => undefined },
-    metrics: { setTools: () => undefined, drift: () => undefined },
-    log: { write: () => undefined },
+    emit: () => undefined,
     snapshotOf: () => ({ catalogFor: () => NO_CATALOG }),
     classes: createDriftClasses(async () => undefined),
     loopScheduler: {
@@ -206,19 +204,23 @@ function rig() {
     announce: (): void => undefined,
   };
   const versionNow = () => ({ settings: { upstreams: new Map() }, lock: current.lock });
+  const { emit } = createEvents(
+    [
+      {
+        toolsCounted({ states }) {
+          for (const [state, count] of states) gauges.set(state, count);
+        },
+        driftUnreported: ({ error }) => void errors.push(error),
+      },
+    ],
+    () => undefined,
+  );
   const ports = {
     audit: {
       event: ({ type, name }: { type: string; name: string }) => events.push(`${type} ${name}`),
     },
     streams: { announce: () => current.announce() },
-    metrics: {
-      drift: () => undefined,
-      definitionFinding: () => undefined,
-      setTools: (_upstream: string, state: string, count: number) => gauges.set(state, count),
-    },
-    log: {
-      write: (level: string, event: string) => level === 'error' && errors.push(event),
-    },
+    emit,
     snapshotOf: (_runtime: unknown, { lock }: ReturnType<typeof versionNow>) => {
       const names = (kind: 'tool') => [...lock.pins[kind].keys()];
       return { catalogFor: () => ({ ...NO_CATALOG, names }) };
@@ -297,7 +299,7 @@ it('[G-06] makes further reports after one that failed', async () => {
   void reportNow();
   await takeTurns();
   await ended;
-  expect(errors).toEqual(['drift could not be reported']);
+  expect(errors).toHaveLength(1);
   expect(events).toEqual(['pin.drift first', 'pin.drift second']);
   current.observed = withTool('third');
   void reportNow();

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Audit } from '../../../src/audit/audit.js';
 import { createEdgeRecorder } from '../../../src/gateway/observability.js';
+import { createEvents } from '../../../src/policy/events.js';
 import type { RequestRecord } from '../../../src/policy/record.js';
-import type { Metrics } from '../../../src/telemetry/metrics.js';
 
 function rig() {
   const recorded: RequestRecord[] = [];
@@ -10,10 +10,8 @@ function rig() {
   const audit = {
     edgeRefusal: (record: RequestRecord) => void recorded.push(record),
   } as unknown as Audit;
-  const metrics = {
-    recordRequest: (record: RequestRecord) => void counted.push(record),
-  } as unknown as Metrics;
-  const record = createEdgeRecorder({ audit, metrics, now: () => 0 });
+  const { emit } = createEvents([{ ended: ({ record }) => void counted.push(record) }], () => undefined);
+  const record = createEdgeRecorder({ audit, emit, now: () => 0 });
   return { recorded, counted, record };
 }
 

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { Diagnostic } from '../../../src/config/diagnostics.js';
 import type { Settings } from '../../../src/config/settings.js';
 import type { Version, VersionReading } from '../../../src/gateway/config-version.js';
-import type { Observability } from '../../../src/gateway/observability.js';
 import { createReload, type ReloadPorts } from '../../../src/gateway/reload.js';
+import { createEvents } from '../../../src/policy/events.js';
 
 const SETTINGS = {
   file: 'gateway.yaml',
@@ -24,10 +24,7 @@ function restarting(config: string): Version {
   return { ...version, settings: { ...SETTINGS, publicBase: 'https://elsewhere.example.com' } };
 }
 
-const OBSERVABILITY = {
-  metrics: { reload: () => undefined },
-  audit: { event: () => undefined },
-} as unknown as Observability;
+const AUDIT = { event: () => undefined };
 
 describe('reloads', () => {
   it('[H-08] that are asked for together end with what was read last, however long each takes', async () => {
@@ -48,8 +45,8 @@ describe('reloads', () => {
         applied.push(next.hashes.config);
       },
       noteResult: () => undefined,
-      observability: OBSERVABILITY,
-      log: { write: () => undefined },
+      audit: AUDIT,
+      emit: () => undefined,
     };
     const reload = createReload(ports);
     const first = reload();
@@ -66,8 +63,7 @@ describe('reloads', () => {
 
   it('[H-08] go on after one that failed, which is rejected like one with mistakes', async () => {
     let reads = 0;
-    const results: string[] = [];
-    const details: unknown[] = [];
+    const rejected: (string | undefined)[] = [];
     const notes: (string | undefined)[] = [];
     const ports: ReloadPorts = {
       read() {
@@ -80,17 +76,13 @@ describe('reloads', () => {
       current: () => versionOf('start'),
       apply: () => undefined,
       noteResult: (error) => notes.push(error),
-      observability: {
-        ...OBSERVABILITY,
-        metrics: { ...OBSERVABILITY.metrics, reload: (result: string) => results.push(result) },
-      } as unknown as Observability,
-      log: { write: (_level, _event, fields) => details.push(fields?.detail) },
+      audit: AUDIT,
+      emit: createEvents([{ reloaded: ({ why }) => void rejected.push(why) }], () => undefined).emit,
     };
     const reload = createReload(ports);
     expect(await reload()).toEqual([expect.objectContaining({ file: 'gateway.yaml', severity: 'error' })]);
     expect(await reload()).toEqual([]);
-    expect(results).toEqual(['rejected', 'rejected']);
-    expect(details).toContain('an unexpected error: EMFILE');
+    expect(rejected).toEqual(['an unexpected error: EMFILE', 'the files have errors']);
     expect(notes).toEqual(['gateway.yaml:1:1 the files could not be read again', 'the files have errors']);
   });
 
@@ -122,8 +114,8 @@ describe('reloads', () => {
       current: () => versionOf('start'),
       apply: (next) => applied.push(next.hashes.config),
       noteResult: (reason) => notes.push(reason),
-      observability: OBSERVABILITY,
-      log: { write: () => undefined },
+      audit: AUDIT,
+      emit: () => undefined,
     });
     for (let turn = 0; turn < 4; turn += 1) await reload();
     expect(notes).toEqual([

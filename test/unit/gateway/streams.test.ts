@@ -6,6 +6,7 @@ import {
   createStreamRegistry,
   MAX_STREAMS_A_CALLER,
 } from '../../../src/gateway/streams.js';
+import { createEvents } from '../../../src/policy/events.js';
 import type { OpenLease } from '../../../src/proxy/ports.js';
 import { UNSCHEDULED } from '../../../src/upstream/response-messages.js';
 
@@ -27,7 +28,8 @@ describe('the registry of streams', () => {
   it('[G-80] reports a stream as open from its opening, and announces on open streams alone', () => {
     const counts: number[] = [];
     const announced: string[] = [];
-    const registry = createStreamRegistry((_upstream, delta) => counts.push(delta), UNSCHEDULED);
+    const { emit } = createEvents([{ streaming: ({ delta }) => void counts.push(delta) }], () => undefined);
+    const registry = createStreamRegistry(emit, UNSCHEDULED);
     const [first, second] = [registry.reserve('one', anna), registry.reserve('one', anna)];
     registry.announce('one', 'early');
     first?.open({ announce: (method) => void announced.push(method), end: () => undefined });

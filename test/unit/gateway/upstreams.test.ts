@@ -131,8 +131,7 @@ it('takes in no listing before what the one before it showed is reported', async
     lockOf: () => undefined,
     now: Date.now,
     isOwnListener: () => false,
-    metrics: { setUpstreamUp: () => undefined },
-    log: { write: () => undefined },
+    emit: () => undefined,
     onReachable: () => undefined,
     onObserved(runtime: UpstreamRuntime) {
       const [listing] = runtime.observed()?.listings ?? [];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createLog, errorCode, type LogFields, logRefusal } from '../../../src/telemetry/log.js';
+import { createLog, type LogFields, logRefusal } from '../../../src/telemetry/log.js';
 import { sampleRecord } from '../audit/samples.js';
 
 function capture(level?: Parameters<typeof createLog>[1]) {
@@ -67,11 +67,5 @@ describe('createLog', () => {
       'warn  definition differs from its pin name="a b=\\"c\\"" detail="d\\\\u{d}\\\\u{a}\\\\u{1b}[31m\\\\u{202e} level=error"\n',
       'error gateway stopped\n',
     ]);
-  });
-
-  it('[O-50] names a fault without its message', () => {
-    expect(errorCode(Object.assign(new Error('secret'), { code: 'ECONNREFUSED' }))).toBe('ECONNREFUSED');
-    expect(errorCode(new TypeError('secret'))).toBe('TypeError');
-    expect(errorCode('secret')).toBe('unknown');
   });
 });

@@ -1,6 +1,7 @@
 import { Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import type { Settings } from '../../../src/config/settings.js';
+import type { EventName, GatewayEvents } from '../../../src/policy/events.js';
 import type { Reason } from '../../../src/policy/reasons.js';
 import { METRIC_NAMES, METRICS } from '../../../src/telemetry/metric-table.js';
 import { createFamily, createMetrics, type Metrics } from '../../../src/telemetry/metrics.js';
@@ -15,6 +16,16 @@ const names = {
 function make(change: Partial<Settings['metrics']> = {}): Metrics {
   const metrics = { toolLabel: false, maxSeries: 5000, ...change };
   return createMetrics({ ...names, metrics }, { version: '0.1.0', node: 'v20' });
+}
+
+const HASHES = { config: 'a', policy: 'b', pins: 'c' };
+
+function emitTo<Name extends EventName>({ listeners }: Metrics, name: Name, event: GatewayEvents[Name]): void {
+  listeners[name]?.(event);
+}
+
+function driftOf(upstream: string, change: string): GatewayEvents['drifted'] {
+  return { upstream, kind: 'tool', name: 'get_issue', change, isPinned: true, suppressed: 0 };
 }
 
 /** Every series of our own, as `name{labels} value`. */
@@ -57,7 +68,7 @@ describe('createMetrics', () => {
     const took = (upstream: number, status: 'ok' | 'error' = 'ok') => {
       const { latency, result } = sampleRecord();
       const record = { latency: { ...latency, upstream }, result: { ...result, status } };
-      metrics.recordRequest(sampleRecord(record), upstream);
+      emitTo(metrics, 'ended', { record: sampleRecord(record), totalMs: upstream, suppressed: undefined });
     };
     for (let count = 0; count < 97; count += 1) took(15);
     took(400);
@@ -69,7 +80,7 @@ describe('createMetrics', () => {
 
   it('[O-40] counts a call that was forwarded, and the time of each side', async () => {
     const metrics = make();
-    metrics.recordRequest(sampleRecord(), 20);
+    emitTo(metrics, 'ended', { record: sampleRecord(), totalMs: 20, suppressed: undefined });
     const server = `{${CALL},error_type="",mcp_protocol_version="2025-11-25"}`;
     expect(await valueIn(metrics, `mcp_server_operation_duration_seconds_count${server}`)).toBe(1);
     expect(await valueIn(metrics, `mcp_server_operation_duration_seconds_sum${server}`)).toBe(0.02);
@@ -84,8 +95,8 @@ describe('createMetrics', () => {
 
   it('[O-40] counts a refusal by station and reason, and no time of an upstream', async () => {
     const metrics = make();
-    metrics.recordRequest(refused('no-matching-allow'), 1);
-    metrics.recordRequest(refused('no-matching-allow'), 1);
+    emitTo(metrics, 'ended', { record: refused('no-matching-allow'), totalMs: 1, suppressed: undefined });
+    emitTo(metrics, 'ended', { record: refused('no-matching-allow'), totalMs: 1, suppressed: undefined });
     const denials =
       'sallyport_denials_total{upstream="github",stage="decide",reason="no-matching-allow",mode="enforce"}';
     expect(await valueIn(metrics, denials)).toBe(2);
@@ -103,7 +114,11 @@ describe('createMetrics', () => {
       stage: 'inspect',
       reasons: ['result-content'],
     };
-    metrics.recordRequest(sampleRecord({ decision: withheld as typeof decision }), 20);
+    emitTo(metrics, 'ended', {
+      record: sampleRecord({ decision: withheld as typeof decision }),
+      totalMs: 20,
+      suppressed: undefined,
+    });
     expect(
       await valueIn(
         metrics,
@@ -115,7 +130,7 @@ describe('createMetrics', () => {
 
   it('[O-40] knows the buckets that the contract states', async () => {
     const metrics = make();
-    metrics.recordRequest(sampleRecord(), 20);
+    emitTo(metrics, 'ended', { record: sampleRecord(), totalMs: 20, suppressed: undefined });
     const text = await metrics.render();
     const bounds = (name: string) =>
       [...text.matchAll(new RegExp(`^${name}_bucket\\{le="([^"]+)"`, 'gm'))].map((found) => found[1]);
@@ -130,34 +145,35 @@ describe('createMetrics', () => {
     const { result } = sampleRecord();
     const list = { advertised: 9, visible: 3, advertisedBytes: 900, visibleBytes: 300 };
     const { target } = sampleRecord();
-    metrics.recordRequest(sampleRecord(), 20);
-    metrics.recordRequest(refused('denied-by-rule'), 20);
-    metrics.recordRequest(
-      sampleRecord({
+    emitTo(metrics, 'ended', { record: sampleRecord(), totalMs: 20, suppressed: undefined });
+    emitTo(metrics, 'ended', { record: refused('denied-by-rule'), totalMs: 20, suppressed: undefined });
+    emitTo(metrics, 'ended', {
+      record: sampleRecord({
         target: { ...target, method: 'tools/list', kind: undefined },
         result: { ...result, list },
         findings: [{ detector: 'card', direction: 'to-client', path: '/a', count: 4, action: 'redact' }],
       }),
-      20,
-    );
-    metrics.authFailure('token-expired');
-    metrics.setControl('policy', 'armed');
-    metrics.setTools('github', 'approved', 12);
-    metrics.drift('github', 'description');
-    metrics.lockSignatureFailure('github');
-    metrics.setUpstreamUp('github', true);
-    metrics.jwksSuccess('corp', 1_800_000_000);
-    metrics.reload('rejected');
-    metrics.setConfig({ config: 'a', policy: 'b', pins: 'c' });
+      totalMs: 20,
+      suppressed: undefined,
+    });
+    emitTo(metrics, 'unauthenticated', { reason: 'token-expired' });
+    emitTo(metrics, 'controlChanged', { control: 'policy', state: 'armed', reason: '', isExpected: false });
+    emitTo(metrics, 'toolsCounted', { upstream: 'github', states: new Map([['approved', 12]]) });
+    emitTo(metrics, 'drifted', driftOf('github', 'description'));
+    emitTo(metrics, 'filesRead', { areInForce: false, unsigned: ['github'] });
+    emitTo(metrics, 'listed', { upstream: 'github' });
+    emitTo(metrics, 'keysFetched', { issuer: 'corp', atSeconds: 1_800_000_000 });
+    emitTo(metrics, 'reloaded', { why: 'the files have errors', diagnostics: [] });
+    emitTo(metrics, 'configured', { ...names, hashes: HASHES });
     metrics.auditEvent('file', 'written', 3);
     metrics.setAuditQueue(5);
     metrics.setChainSeq(41);
-    metrics.setBlocks('tool', 2);
-    metrics.setStoreDegraded(true);
-    metrics.inflight('github', 1);
-    metrics.inflight('github', 1);
-    metrics.inflight('github', -1);
-    metrics.openStreams('github', 1);
+    emitTo(metrics, 'blocksCounted', { target: 'tool', count: 2 });
+    emitTo(metrics, 'storeChecked', { isUnreachable: true });
+    emitTo(metrics, 'inProgress', { upstream: 'github', delta: 1 });
+    emitTo(metrics, 'inProgress', { upstream: 'github', delta: 1 });
+    emitTo(metrics, 'inProgress', { upstream: 'github', delta: -1 });
+    emitTo(metrics, 'streaming', { upstream: 'github', delta: 1 });
     const expected: Record<string, number> = {
       'sallyport_auth_failures_total{reason="token-expired"}': 1,
       'sallyport_control_state{control="policy",state="armed"}': 1,
@@ -206,20 +222,21 @@ describe('createMetrics', () => {
     const { target, client, decision, result } = sampleRecord();
     const countSeries = async (): Promise<number> => (await series(metrics)).length;
     const send = (name: string): void => {
-      metrics.recordRequest(
-        sampleRecord({
+      emitTo(metrics, 'ended', {
+        record: sampleRecord({
           upstream: name,
           target: { ...target, name, method: name, pin: undefined },
           client: { ...client, version: '2025-11-25' },
           decision: { ...decision, verdict: 'deny', reasons: ['method-unknown'] },
           result: { ...result, status: 'error', rpcCode: Number(name.slice(5)) },
         }),
-        1,
-      );
-      metrics.authFailure(name);
-      metrics.setUpstreamUp(name, false);
-      metrics.jwksSuccess(name, 1);
-      metrics.drift(name, 'output');
+        totalMs: 1,
+        suppressed: undefined,
+      });
+      emitTo(metrics, 'unauthenticated', { reason: name });
+      emitTo(metrics, 'unlisted', { upstream: name, url: '', detail: '' });
+      emitTo(metrics, 'keysFetched', { issuer: name, atSeconds: 1 });
+      emitTo(metrics, 'drifted', driftOf(name, 'output'));
     };
     send('name-0');
     const count = await countSeries();
@@ -232,7 +249,11 @@ describe('createMetrics', () => {
     const metrics = make();
     const { result } = sampleRecord();
     for (let code = 1; code <= 500; code += 1) {
-      metrics.recordRequest(sampleRecord({ result: { ...result, status: 'error', rpcCode: code } }), 1);
+      emitTo(metrics, 'ended', {
+        record: sampleRecord({ result: { ...result, status: 'error', rpcCode: code } }),
+        totalMs: 1,
+        suppressed: undefined,
+      });
     }
     const server = `{${CALL},error_type="_OTHER",mcp_protocol_version="2025-11-25"}`;
     expect(await valueIn(metrics, `mcp_server_operation_duration_seconds_count${server}`)).toBe(500);
@@ -240,7 +261,7 @@ describe('createMetrics', () => {
 
   it('[O-42] counts what exceeds the series cap as _OTHER', async () => {
     const metrics = make({ maxSeries: 5 });
-    for (let index = 0; index < 20; index += 1) metrics.drift('github', `change-${index}`);
+    for (let index = 0; index < 20; index += 1) emitTo(metrics, 'drifted', driftOf('github', `change-${index}`));
     const found = (await series(metrics)).filter((line) => line.startsWith('sallyport_tool_drift'));
     expect(found).toHaveLength(5);
     expect(found.at(-1)).toBe('sallyport_tool_drift_total{upstream="_OTHER",change="_OTHER"} 16');
@@ -249,24 +270,28 @@ describe('createMetrics', () => {
   it('[O-43] labels tools only where asked for, and only by pinned names', async () => {
     const metrics = make({ toolLabel: true });
     const { target } = sampleRecord();
-    metrics.recordRequest(sampleRecord(), 1);
-    metrics.recordRequest(sampleRecord({ target: { ...target, name: 'evil', pin: undefined } }), 1);
+    emitTo(metrics, 'ended', { record: sampleRecord(), totalMs: 1, suppressed: undefined });
+    emitTo(metrics, 'ended', {
+      record: sampleRecord({ target: { ...target, name: 'evil', pin: undefined } }),
+      totalMs: 1,
+      suppressed: undefined,
+    });
     const text = (await series(metrics)).join('\n');
     expect(text).toContain('gen_ai_tool_name="get_issue"');
     expect(text).toContain('gen_ai_tool_name="_OTHER"');
     expect(text).not.toContain('evil');
     const plain = make();
-    plain.recordRequest(sampleRecord(), 1);
+    emitTo(plain, 'ended', { record: sampleRecord(), totalMs: 1, suppressed: undefined });
     expect(await plain.render()).not.toContain('gen_ai_tool_name');
   });
 
   it('[O-44] forgets controls and hashes that are no longer so', async () => {
     const metrics = make();
-    metrics.setControl('authn:corp', 'armed');
-    metrics.setControl('policy', 'degraded');
-    metrics.removeControl('authn:corp');
-    metrics.setConfig({ config: 'old', policy: 'b', pins: 'c' });
-    metrics.setConfig({ config: 'new', policy: 'b', pins: 'c' });
+    emitTo(metrics, 'controlChanged', { control: 'authn:corp', state: 'armed', reason: '', isExpected: false });
+    emitTo(metrics, 'controlChanged', { control: 'policy', state: 'degraded', reason: '', isExpected: false });
+    emitTo(metrics, 'controlRemoved', { control: 'authn:corp' });
+    emitTo(metrics, 'configured', { ...names, hashes: { ...HASHES, config: 'old' } });
+    emitTo(metrics, 'configured', { ...names, hashes: { ...HASHES, config: 'new' } });
     const text = (await series(metrics)).join('\n');
     expect(text).not.toContain('authn:corp');
     expect(text).not.toContain('old');
@@ -275,16 +300,16 @@ describe('createMetrics', () => {
 
   it('[O-44] takes new names from a reload', async () => {
     const metrics = make();
-    metrics.setNames({ ...names, upstreams: new Map([['jira', {}]]) } as unknown as typeof names);
-    metrics.setUpstreamUp('jira', true);
-    metrics.setUpstreamUp('github', true);
+    emitTo(metrics, 'configured', { ...names, upstreams: new Map([['jira', {}]]), hashes: HASHES });
+    emitTo(metrics, 'listed', { upstream: 'jira' });
+    emitTo(metrics, 'listed', { upstream: 'github' });
     expect(await valueIn(metrics, 'sallyport_upstream_up{upstream="jira"}')).toBe(1);
     expect(await valueIn(metrics, 'sallyport_upstream_up{upstream="_OTHER"}')).toBe(1);
   });
 
   it('[O-40] does not take the length of a stream for a duration', async () => {
     const metrics = make();
-    metrics.recordRequest(sampleRecord({ httpMethod: 'GET' }), 300_000);
+    emitTo(metrics, 'ended', { record: sampleRecord({ httpMethod: 'GET' }), totalMs: 300_000, suppressed: undefined });
     expect((await series(metrics)).join('\n')).not.toContain('duration_seconds_count');
   });
 });

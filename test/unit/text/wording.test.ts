@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createSuggester, nearestCandidate } from '../../../src/text/wording.js';
+import { createSuggester, errorCode, nearestCandidate } from '../../../src/text/wording.js';
 
 describe('[C-04] what a mistyped word meant', () => {
   it.each([
@@ -27,5 +27,13 @@ describe('[C-04] what a mistyped word meant', () => {
     const found = Array.from({ length: 1_000 }, () => suggest('tool_12x', known));
     expect(found.slice(0, 4)).toEqual(Array(4).fill('tool_12'));
     expect(new Set(found.slice(4))).toEqual(new Set([undefined]));
+  });
+});
+
+describe('errorCode', () => {
+  it('[O-50] names an error without its message', () => {
+    expect(errorCode(Object.assign(new Error('secret'), { code: 'ECONNREFUSED' }))).toBe('ECONNREFUSED');
+    expect(errorCode(new TypeError('secret'))).toBe('TypeError');
+    expect(errorCode('secret')).toBe('unknown');
   });
 });

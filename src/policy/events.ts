@@ -1,0 +1,139 @@
+// What the features of the gateway report as it happens, for whoever watches it: metrics and the process log listen
+// (src/telemetry/), and a feature knows neither. An event decides nothing, and a listener that throws changes nothing
+// for the feature or for the other listeners. The audit log does not listen: what it has to record passes through
+// src/audit/audit.ts, which can refuse.
+
+import type { PinState } from './definitions.js';
+import type { RequestRecord } from './record.js';
+
+export type ControlState = 'armed' | 'degraded' | 'off';
+
+/** One more, or one fewer. */
+type Delta = 1 | -1;
+type AtUpstream = { readonly upstream: string };
+type Item = AtUpstream & { readonly kind: string; readonly name: string };
+/**
+ * Of an event that is also in the audit log, how many like it were only counted since the last that was written;
+ * `undefined` if this one is only counted itself, and is not logged then.
+ */
+type Recorded = { readonly suppressed: number | undefined };
+type Names = { has(name: string): boolean };
+
+/** Every event by its name, with what is known of it. */
+export type GatewayEvents = {
+  // Requests and streams.
+  readonly inProgress: AtUpstream & { readonly delta: Delta };
+  readonly streaming: AtUpstream & { readonly delta: Delta };
+  /** `totalMs`: the whole duration of the request, in milliseconds. */
+  readonly ended: { readonly record: RequestRecord; readonly totalMs: number } & Recorded;
+  readonly unauthenticated: { readonly reason: string };
+  /** A bug or an I/O error ended a request. */
+  readonly failed: { readonly decision: string; readonly error: unknown };
+
+  // Upstreams and issuers.
+  readonly listed: AtUpstream;
+  /** The first listing that succeeds. `pins`: how many items are in a state; `undefined` without pinning. */
+  readonly reachable: AtUpstream & {
+    readonly url: string;
+    readonly protocols: readonly string[];
+    readonly pins: ReadonlyMap<PinState, number> | undefined;
+  };
+  readonly unlisted: AtUpstream & { readonly url: string; readonly detail: string };
+  readonly partlyListed: AtUpstream & { readonly detail: string };
+  readonly sessionReopened: AtUpstream;
+  readonly connectionFailed: AtUpstream & { readonly what: 'credentials' | 'connection'; readonly detail: string };
+  readonly issuerIncomplete: { readonly issuer: string; readonly detail: string };
+  readonly keysFetched: { readonly issuer: string; readonly atSeconds: number };
+
+  // Definitions.
+  readonly drifted: Item & { readonly change: string; readonly isPinned: boolean } & Recorded;
+  readonly serverUpdated: AtUpstream;
+  /** `found`: the kind of a finding of the scan, or that a definition could not be scanned. */
+  readonly found: Item & {
+    readonly found: string;
+    readonly isGrave: boolean;
+    readonly action: 'withhold' | 'flag';
+    readonly reason: string;
+  } & Recorded;
+  readonly unusable: Item & { readonly detail: string };
+  readonly toolsCounted: AtUpstream & { readonly states: ReadonlyMap<PinState, number> };
+  readonly driftUnreported: AtUpstream & { readonly error: unknown };
+
+  // Configuration, controls and the process.
+  /** `why` a version was rejected; `undefined` if it was applied. */
+  readonly reloaded: {
+    readonly why: string | undefined;
+    readonly diagnostics: readonly {
+      readonly file: string;
+      readonly line: number;
+      readonly severity: 'error' | 'warning' | 'note';
+      readonly message: string;
+    }[];
+  };
+  /** Whether the files are those in force, and whose lock files lack a signature that they need. */
+  readonly filesRead: { readonly areInForce: boolean; readonly unsigned: Iterable<string> };
+  /** The version in force, and the names that labels may have from now on. */
+  readonly configured: {
+    readonly hashes: { readonly config: string; readonly policy: string; readonly pins: string };
+    readonly upstreams: Names;
+    readonly aggregates: Names;
+    readonly issuers: Names;
+  };
+  /** `isExpected`: it is so at every start. */
+  readonly controlChanged: {
+    readonly control: string;
+    readonly state: ControlState;
+    readonly reason: string;
+    readonly isExpected: boolean;
+  };
+  readonly controlRemoved: { readonly control: string };
+  readonly storeChecked: { readonly isUnreachable: boolean };
+  readonly blocksCounted: { readonly target: string; readonly count: number };
+  readonly started: { readonly version: string; readonly file: string };
+  readonly stopping: { readonly graceSeconds: number };
+  readonly stopped: { readonly [none in never]: never };
+  readonly nodeOutdated: { readonly detail: string };
+  readonly storeYoung: { readonly reason: string };
+  readonly auditAwaited: { readonly holder: string };
+  readonly filesUnwatched: { readonly error: unknown };
+};
+
+export type EventName = keyof GatewayEvents;
+export type Emit = <Name extends EventName>(name: Name, event: GatewayEvents[Name]) => void;
+/** A table that says for each event what becomes of it; of those that it leaves out, nothing. */
+export type Listeners = { readonly [Name in EventName]?: (event: GatewayEvents[Name]) => void };
+
+export type Events = {
+  readonly emit: Emit;
+  /** How often listeners have thrown, by the event. */
+  errors(): ReadonlyMap<EventName, number>;
+};
+
+/** `onError` is called at the first error of a listener of each event; the others are counted. */
+export function createEvents(tables: readonly Listeners[], onError: (name: EventName, error: unknown) => void): Events {
+  const errors = new Map<EventName, number>();
+
+  function countError(name: EventName, error: unknown): void {
+    const before = errors.get(name) ?? 0;
+    errors.set(name, before + 1);
+    if (before > 0) return;
+    try {
+      onError(name, error);
+    } catch {
+      // It is counted, which is all that can be done.
+    }
+  }
+
+  return {
+    emit(name, event) {
+      for (const listeners of tables) {
+        try {
+          listeners[name]?.(event);
+        } catch (error) {
+          countError(name, error);
+        }
+      }
+    },
+    errors: () => errors,
+  };
+}

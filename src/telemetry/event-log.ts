@@ -1,0 +1,100 @@
+// Which event becomes which line of the process log, and at which level.
+
+import type { ControlState, GatewayEvents, Listeners } from '../policy/events.js';
+import type { MaskText } from '../text/escaping.js';
+import { errorCode } from '../text/wording.js';
+import { type Log, type LogFields, logRefusal } from './log.js';
+
+const CONTROL_LINES: { readonly [state in ControlState]: string } = {
+  armed: 'control is armed',
+  degraded: 'control is degraded',
+  off: 'control is off',
+};
+
+const CONNECTION_LINES: { readonly [what in GatewayEvents['connectionFailed']['what']]: string } = {
+  credentials: 'credentials for an upstream could not be obtained',
+  connection: 'connection to an upstream failed',
+};
+
+const DIAGNOSTIC_LEVELS = { error: 'error', warning: 'warn', note: 'info' } as const;
+
+function driftLine({ kind, isPinned }: GatewayEvents['drifted']): string {
+  if (kind === 'server') return 'upstream reports another name of its server';
+  return isPinned ? 'definition differs from its pin' : 'definition has no pin';
+}
+
+function suppressedField(suppressed: number): LogFields {
+  return suppressed > 0 ? { suppressed } : {};
+}
+
+/** `mask` is for names that an upstream chose, in addition to what the log masks itself. */
+export function createLogListeners(log: Log, mask: MaskText): Listeners {
+  return {
+    ended({ record, suppressed }) {
+      if (suppressed !== undefined) logRefusal(log, record, suppressed);
+    },
+    failed: ({ decision, error }) => log.write('error', 'request failed', { decision, code: errorCode(error) }),
+
+    reachable({ pins, protocols, ...at }) {
+      const fields = { ...at, protocol: protocols.join(', ') };
+      if (pins === undefined) {
+        log.write('info', 'upstream is reachable', { ...fields, detail: 'pinning is off' });
+        return;
+      }
+      log.write('info', 'upstream is reachable', {
+        ...fields,
+        pinned: pins.get('approved') ?? 0,
+        pending: pins.get('pending') ?? 0,
+        unpinned: pins.get('unpinned') ?? 0,
+        changed: pins.get('changed') ?? 0,
+      });
+    },
+    unlisted: (fields) => log.write('warn', 'upstream could not be listed', fields),
+    partlyListed: (fields) => log.write('warn', 'part of a listing cannot be used', fields),
+    sessionReopened: (fields) => log.write('info', 'session was lost by the upstream and opened anew', fields),
+    connectionFailed: ({ what, ...fields }) => log.write('error', CONNECTION_LINES[what], fields),
+    issuerIncomplete: (fields) => log.write('warn', 'part of the keys or metadata of an issuer cannot be used', fields),
+
+    drifted(event) {
+      const { upstream, kind, name, change, suppressed } = event;
+      if (suppressed === undefined) return;
+      const fields = { upstream, kind, name: mask(name), detail: change };
+      log.write('warn', driftLine(event), { ...fields, ...suppressedField(suppressed) });
+    },
+    serverUpdated: (fields) => log.write('info', 'upstream reports another version of its server', fields),
+    found({ upstream, kind, name, found, isGrave, reason, suppressed }) {
+      if (suppressed === undefined || !isGrave) return;
+      const fields = { upstream, kind, name: mask(name), detail: `${found}: ${reason}` };
+      const line = 'the scan found a reason to withhold a definition that nobody approved';
+      log.write('warn', line, { ...fields, ...suppressedField(suppressed) });
+    },
+    unusable: ({ name, ...fields }) => log.write('warn', 'definition cannot be used', { ...fields, name: mask(name) }),
+    driftUnreported: ({ upstream, error }) =>
+      log.write('error', 'drift could not be reported', { upstream, code: errorCode(error) }),
+
+    reloaded({ why, diagnostics }) {
+      for (const { file, line, message, severity } of diagnostics)
+        log.write(DIAGNOSTIC_LEVELS[severity], `configuration ${severity}`, { file, line, detail: message });
+      if (why === undefined) log.write('info', 'configuration reloaded');
+      else log.write('error', 'configuration reload rejected; the previous version stays in force', { detail: why });
+    },
+    filesUnwatched: ({ error }) =>
+      log.write('error', 'configuration files could not be read again', { code: errorCode(error) }),
+    controlChanged({ control, state, reason, isExpected }) {
+      // What is off was turned off by the configuration.
+      const level = state === 'degraded' && !isExpected ? 'warn' : 'info';
+      log.write(level, CONTROL_LINES[state], { control, state, ...(reason && { detail: reason }) });
+    },
+    nodeOutdated: ({ detail }) => log.write('warn', 'this version of Node gets no security fixes', { detail }),
+    storeYoung: ({ reason }) =>
+      log.write('warn', 'the shared store has no history for flows and budgets yet', { detail: reason }),
+    auditAwaited: ({ holder }) =>
+      log.write('warn', 'waiting for the audit file, which another process writes', { detail: holder }),
+    started: ({ version, file }) => log.write('info', 'gateway started', { detail: `version ${version}`, file }),
+    stopping: ({ graceSeconds }) =>
+      log.write('info', 'gateway is stopping', {
+        detail: `requests in progress have ${graceSeconds} seconds to finish`,
+      }),
+    stopped: () => log.write('info', 'gateway stopped'),
+  };
+}
