@@ -19,16 +19,7 @@ import {
 } from './conditions.js';
 import type { Allow, Decision, Deny, Obligation } from './decision.js';
 import type { Catalog } from './definitions.js';
-import {
-  chooseAlternative,
-  deny,
-  denyForScope,
-  type ListingOutcomes,
-  type Outcomes,
-  REASON_OF,
-  refuseUnlisted,
-  ruleOnCall,
-} from './order.js';
+import { deny, type ListingOutcomes, type Outcomes, refuseUnlisted, ruleOnCall } from './order.js';
 import {
   evaluationInputOf,
   isUnpinnedName,
@@ -103,16 +94,6 @@ export function capturedBy(decision: Decision): readonly string[] {
   if (decision.verdict === 'deny') return decision.captures ?? NO_POINTERS;
   for (const obligation of decision.obligations) if (obligation.kind === 'capture') return obligation.pointers;
   return NO_POINTERS;
-}
-
-/** The result of a restricting rule without arguments; one that reads them was evaluated for the call, or may hold. */
-function evaluateWithoutArguments(
-  rule: Rule,
-  input: EvaluationInput,
-  args: Later['args'],
-): ReturnType<typeof holdsFor> {
-  if (readsArguments(rule)) return args === 'passed' ? 'fails' : 'holds';
-  return holdsFor(rule, input);
 }
 
 /** Whether what rules say of the arguments was decided, and whether rates count this use. */
@@ -305,34 +286,50 @@ function captureRefused(refused: Deny, requires: readonly RequireRule[], prepare
 }
 
 /**
+ * What comes out of rules for a call whose arguments are not known any more. It was decided with them, so conditions on
+ * them are not evaluated again, and everything else is: caller, target, scopes, conditions on the caller.
+ */
+class LaterOutcomes extends CallOutcomes {
+  readonly #args: Later['args'];
+
+  constructor(input: EvaluationInput, args: Later['args']) {
+    super(input);
+    this.#args = args;
+  }
+
+  /** An allow rule that reads arguments allows what passed it; another rule that reads them may bind what did not. */
+  override outcomeOf(rule: Rule): Outcome {
+    if (!readsArguments(rule)) return super.outcomeOf(rule);
+    return (rule.effect === 'allow') === (this.#args === 'passed') ? 'holds' : 'fails';
+  }
+
+  override refuseArguments(): undefined {}
+
+  override unreadable(): undefined {}
+
+  override adviseOn(): ArgumentRefusal {
+    return {};
+  }
+}
+
+/**
  * Decides whether a caller may still use a task, by the rules of the tool whose call created it, or have the response to
- * a request. The call was decided with its arguments. They are gone here, so conditions on them are not evaluated any more, and everything else is
- * evaluated again: caller, target, scopes, conditions on the caller. Budgets charge calls, not requests about a task;
- * of these, rates count what is no poll. The caller learns only that the task does not exist, or which scope its tool
- * requires. docs/reference/policies.md; MCP 2025-11-25, tasks (security); the Tasks extension.
+ * a request. Budgets charge calls, not requests about a task; of these, rates count what is no poll. The caller learns
+ * only that the task does not exist, or which scope its tool requires. docs/reference/policies.md; MCP 2025-11-25, tasks
+ * (security); the Tasks extension.
  */
 function evaluateLater(candidates: Candidates, input: EvaluationInput, { args, isCounted }: Later): Decision {
-  const outcomes = new CallOutcomes(input);
-  const entitled = candidates.allows.filter((rule) => outcomes.countMissing(rule) === 0);
-  if (entitled.length === 0) return denyForScope(candidates.allows, outcomes);
-  for (const rule of candidates.denies) {
-    const result = evaluateWithoutArguments(rule, input, args);
-    if (result !== 'fails') return deny(REASON_OF[result], false, rule);
+  const ruling = ruleOnCall(candidates, new LaterOutcomes(input, args));
+  if ('verdict' in ruling) {
+    if (ruling.reason === 'insufficient-scope') return ruling;
+    if (ruling.reason === 'arguments-invalid') return deny('no-matching-allow', false);
+    const { advice: _advice, ...refusal } = ruling;
+    return { ...refusal, listed: false };
   }
-  const chosen = chooseAlternative(
-    entitled.filter((rule) => (readsArguments(rule) ? args === 'passed' : holdsFor(rule, input) === 'holds')),
-  );
-  if (chosen === undefined) return deny('no-matching-allow', false);
-  const binding: RequireRule[] = [];
-  for (const rule of candidates.requires) {
-    const result = evaluateWithoutArguments(rule, input, args);
-    if (result === 'error') return deny('policy-error', false, rule);
-    if (result === 'holds') binding.push(rule);
-  }
-  const obligations = collectObligations(chosen, binding, input).filter(
+  const obligations = collectObligations(ruling.rule, ruling.requires, input).filter(
     ({ kind }) => kind === 'max-result-bytes' || kind === 'inspect' || (kind === 'rate' && isCounted),
   );
-  return allow(chosen, obligations);
+  return allow(ruling.rule, obligations);
 }
 
 /** The kinds that have a list of their own. */

@@ -43,7 +43,7 @@ export function deny(reason: Reason, listed: boolean, rule?: Rule, more?: Partia
   return { verdict: 'deny', reason, listed, ...named, ...more };
 }
 
-export const REASON_OF = { holds: 'denied-by-rule', error: 'policy-error' } as const;
+const REASON_OF = { holds: 'denied-by-rule', error: 'policy-error' } as const;
 
 /** Refuses what is not listed; otherwise its pin. */
 export function refuseUnlisted(
@@ -148,7 +148,7 @@ function ruleOnAlternatives(
 }
 
 /** The alternative with the fewest open obligations; of those, the first, which has the smallest id. */
-export function chooseAlternative(satisfied: readonly AllowRule[]): AllowRule | undefined {
+function chooseAlternative(satisfied: readonly AllowRule[]): AllowRule | undefined {
   const open = ({ limit, budget }: AllowRule): number => (limit === undefined ? 0 : 1) + (budget === undefined ? 0 : 1);
   return satisfied.reduce<AllowRule | undefined>(
     (best, rule) => (best === undefined || open(rule) < open(best) ? rule : best),
@@ -168,10 +168,7 @@ function applyRequires(chosen: AllowRule, rules: readonly RequireRule[], outcome
 }
 
 /** Refuses for missing scopes; names every scope of the alternative that lacks the fewest (RFC 6750 §3.1). */
-export function denyForScope(
-  rules: readonly AllowRule[],
-  outcomes: Pick<Outcomes, 'countMissing' | 'outcomeOf'>,
-): Deny {
+function denyForScope(rules: readonly AllowRule[], outcomes: Pick<Outcomes, 'countMissing' | 'outcomeOf'>): Deny {
   const satisfied = rules.filter((rule) => outcomes.outcomeOf(rule) === 'holds');
   const [nearest] = [...(satisfied.length > 0 ? satisfied : rules)].sort(
     (a, b) => outcomes.countMissing(a) - outcomes.countMissing(b),
