@@ -1,7 +1,7 @@
 // Renders the reference page of the gateway file and the policy file from their JSON Schemas. Pure text;
 // a test fails if the published page differs from the schemas.
 
-import { NOT_AVAILABLE, type Schema, SECRET_TITLE } from '../../src/config/schema/definitions.js';
+import { type Schema, SECRET_TITLE } from '../../src/config/schema/definitions.js';
 
 type Row = {
   readonly key: string;
@@ -85,19 +85,13 @@ function holdsKey(shape: Schema | undefined, name: string): boolean {
 }
 
 function constOf(schema: Schema | undefined): string {
-  const constText = `\`${String(schema?.['const'])}\``;
-  return schema?.[NOT_AVAILABLE] === true ? `${constText} (not available)` : constText;
+  return `\`${String(schema?.['const'])}\``;
 }
 
 function typeOf(schema: Schema): string {
   const title = schema['title'];
   const options = schema['enum'];
-  if (Array.isArray(options)) {
-    const refused = listOf(schema[NOT_AVAILABLE]);
-    return options
-      .map((typeName) => (refused.includes(typeName) ? `\`${typeName}\` (not available)` : `\`${typeName}\``))
-      .join(', ');
-  }
+  if (Array.isArray(options)) return options.map((option) => `\`${option}\``).join(', ');
   if (schema['const'] !== undefined) return `\`${String(schema['const'])}\``;
   if (typeof title === 'string') return title;
   const items = schema['items'];

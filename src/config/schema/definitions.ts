@@ -10,7 +10,8 @@
 // and references what was read from the secrets and files that they name, wherever they are in the file. A new key
 // needs nothing in that reading.
 
-import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
+import { type SchemaOptions, type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox';
+import { isObject, type Json } from '../../protocol/jsonrpc.js';
 import type { FilePath } from '../diagnostics.js';
 
 /** The meaning of a key's value, for the gateway only: a symbol does not appear in the JSON Schema that is published. */
@@ -28,18 +29,11 @@ export type SecretUse =
   | 'signer-key'
   | 'store-url';
 
-export type Schema = JsonObject & { readonly [MEANING]?: Meaning };
+/** A JSON Schema, as what walks and publishes it sees it. */
+export type Schema = { readonly [keyword: string]: unknown; readonly [MEANING]?: Meaning };
 
-declare const VALUE: unique symbol;
-declare const FILLED: unique symbol;
-/** A schema, and the type of what it accepts. */
-export type Typed<Value> = Schema & { readonly [VALUE]: Value };
-/** A key that is never absent: it has a default. */
-type Filled<Value> = Typed<Value> & { readonly [FILLED]: true };
-type Declared<Value, More> = More extends { readonly default: unknown } ? Filled<Value> : Typed<Value>;
-
-/** The type of what a schema accepts, with its defaults filled in. */
-export type Parsed<Declaration> = Declaration extends { readonly [VALUE]: infer Value } ? Value : never;
+/** The keywords that a declaration adds to those of its type. */
+type More = SchemaOptions & { readonly [MEANING]?: Meaning };
 
 /** A text that is converted: a duration, a size, a rate or a reference to a secret. */
 type Written<Sense extends Meaning> = string & { readonly [MEANING]: Sense };
@@ -69,9 +63,9 @@ type ResolvedKey<Key, Value> = [Extract<Value, Written<'duration'>>] extends [ne
   : `${Key & string}Ms`;
 
 /** The settings of what a schema declares. */
-export type SettingsOf<Declaration> = Resolved<Parsed<Declaration>>;
+export type SettingsOf<Declaration extends TSchema> = Resolved<Static<Declaration>>;
 
-/** The keyword for what this version recognizes and refuses: `true`, or the refused values. */
+/** The keyword for what this version recognizes and refuses. */
 export const NOT_AVAILABLE = 'x-not-available';
 
 export const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
@@ -81,132 +75,90 @@ export const NAME_TITLE = 'a name of lower-case letters, digits, - and _';
 /** RFC 6749 §3.3. */
 export const SCOPE_PATTERN = '^[\\x21\\x23-\\x5B\\x5D-\\x7E]{1,256}$';
 
-/** Gives a schema that has no function of its own here the type of what it accepts. */
-export function typed<Value, More = Schema>(schema: Schema): Declared<Value, More> {
-  return schema as unknown as Declared<Value, More>;
+export function text(description: string, more?: More) {
+  return Type.String({ minLength: 1, description, ...more });
 }
 
-export function text<const More extends Schema = Schema>(description: string, more?: More): Declared<string, More> {
-  return typed({ type: 'string', minLength: 1, description, ...more });
-}
-
-type NotAvailable<More> = More extends { readonly [NOT_AVAILABLE]: readonly (infer Value)[] } ? Value : never;
-
-export function oneOfStrings<const Options extends readonly string[], const More extends Schema = Schema>(
+export function oneOfStrings<const Options extends readonly string[]>(
   description: string,
   options: Options,
   more?: More,
-): Declared<Exclude<Options[number], NotAvailable<More>>, More> {
-  return typed({ type: 'string', enum: options, description, ...more });
+) {
+  return Type.Unsafe<Options[number]>({ type: 'string', enum: options, description, ...more });
 }
 
 /** The one value that a key may have. */
-export function literal<const Value extends Json>(value: Value, description: string, more?: Schema): Typed<Value> {
-  return typed({ const: value, ...more, description });
+export function literal<const Value extends Json>(value: Value, description: string, more?: More) {
+  return Type.Unsafe<Value>({ const: value, ...more, description });
 }
 
 /** The value that selects this shape of a union. */
-export function tag<const Value extends string>(value: Value): Filled<Value> {
-  return typed<Value, { default: Value }>({ const: value });
+export function tag<const Value extends string>(value: Value) {
+  return Type.Unsafe<Value>({ const: value });
 }
 
-export function flag(description: string, fallback: boolean): Filled<boolean> {
-  return typed<boolean, { default: boolean }>({ type: 'boolean', description, default: fallback });
+export function flag(description: string, fallback: boolean) {
+  return Type.Boolean({ description, default: fallback });
 }
 
-type Bounds = { readonly min: number; readonly max: number };
-
-export function count(description: string, bounds: Bounds, fallback: number): Filled<number>;
-export function count(description: string, bounds: Bounds): Typed<number>;
-export function count(description: string, bounds: Bounds, fallback?: number): Typed<number> {
-  return typed({
-    type: 'integer',
-    title: `a whole number from ${bounds.min} to ${bounds.max}`,
-    minimum: bounds.min,
-    maximum: bounds.max,
-    description,
-    ...(fallback === undefined ? {} : { default: fallback }),
-  });
+export function count(
+  description: string,
+  { min, max }: { readonly min: number; readonly max: number },
+  fallback?: number,
+) {
+  const title = `a whole number from ${min} to ${max}`;
+  const bounds = { title, minimum: min, maximum: max, description };
+  return Type.Integer(fallback === undefined ? bounds : { ...bounds, default: fallback });
 }
 
-const DURATION_TITLE = 'a duration such as 30s, 5m or 1h';
-
-export function duration(description: string, fallback: string) {
-  return quantity('duration', DURATION_TITLE, DURATION_PATTERN, { description, default: fallback });
-}
-
-/** Of a duration whose default depends on its use. */
-export function optionalDuration(description: string) {
-  return quantity('duration', DURATION_TITLE, DURATION_PATTERN, { description });
+/** `fallback` is left out of a duration whose default depends on its use. */
+export function duration(description: string, fallback?: string) {
+  return quantity('duration', 'a duration such as 30s, 5m or 1h', DURATION_PATTERN, description, fallback);
 }
 
 export function size(description: string, fallback: string) {
-  const title = 'a size such as 64KiB or 1MiB';
-  return quantity('size', title, SIZE_PATTERN, { description, default: fallback });
+  return quantity('size', 'a size such as 64KiB or 1MiB', SIZE_PATTERN, description, fallback);
 }
 
 export function rate(description: string) {
-  return quantity('rate', 'a rate such as 60/min', RATE_PATTERN, { description });
+  return quantity('rate', 'a rate such as 60/min', RATE_PATTERN, description);
 }
 
-function quantity<Sense extends 'duration' | 'size' | 'rate', More extends Schema>(
+function quantity<Sense extends 'duration' | 'size' | 'rate'>(
   meaning: Sense,
   title: string,
   pattern: string,
-  more: More,
-): Declared<Written<Sense>, More> {
-  const format = `sallyport-${meaning}`;
-  return typed({ type: 'string', title, format, pattern, ...more, [MEANING]: meaning });
-}
-
-export function list<Item, const More extends Schema = Schema>(
   description: string,
-  items: Typed<Item>,
-  more?: More,
-): Declared<readonly Item[], More> {
-  return typed({ type: 'array', items, description, ...more });
+  fallback?: string,
+) {
+  const keywords = { type: 'string', title, format: `sallyport-${meaning}`, pattern, description, [MEANING]: meaning };
+  return Type.Unsafe<Written<Sense>>(fallback === undefined ? keywords : { ...keywords, default: fallback });
 }
 
-const UNIQUE = { uniqueItems: true } as const;
-
-export function scopeList<const More extends Schema = Schema>(description: string, more?: More) {
-  const scope = typed<string>({ type: 'string', title: 'an OAuth scope', pattern: SCOPE_PATTERN });
-  return list<string, More & typeof UNIQUE>(description, scope, { ...UNIQUE, ...(more as More) });
+export function list<Item extends TSchema>(description: string, items: Item, more?: More) {
+  return Type.Unsafe<readonly Static<Item>[]>({ type: 'array', items, description, ...more });
 }
 
-export function textList<const More extends Schema = Schema>(description: string, more?: More) {
-  const item = typed<string>({ type: 'string', minLength: 1, title: 'text' });
-  return list<string, More & typeof UNIQUE>(description, item, { ...UNIQUE, ...(more as More) });
+export function scopeList(description: string, more?: More) {
+  const scope = Type.String({ title: 'an OAuth scope', pattern: SCOPE_PATTERN });
+  return list(description, scope, { uniqueItems: true, ...more });
 }
 
-type Properties = Readonly<Record<string, Typed<unknown>>>;
-type RequiredKeys<More> = More extends { readonly required: readonly (infer Key)[] } ? Key : never;
-type FilledKeys<Keys> = {
-  [Key in keyof Keys]: Keys[Key] extends { readonly [FILLED]: true } ? Key : never;
-}[keyof Keys];
-type RecordOf<Keys, Present> = {
-  readonly [Key in keyof Keys as Key & Present]: Parsed<Keys[Key]>;
-} & { readonly [Key in keyof Keys as Exclude<Key, Present>]?: Parsed<Keys[Key]> };
+export function textList(description: string, more?: More) {
+  return list(description, Type.String({ minLength: 1, title: 'text' }), { uniqueItems: true, ...more });
+}
 
-/** An object with a fixed set of keys. */
-export function record<Keys extends Properties, const More extends Schema = Schema>(
-  description: string,
-  properties: Keys,
-  more?: More,
-): Declared<RecordOf<Keys, RequiredKeys<More> | FilledKeys<Keys>>, More> {
-  return typed({
-    ...{ type: 'object', description, properties, additionalProperties: false },
-    ...more,
-  });
+/** An object with a fixed set of keys. A key that has a default, or is optional, may be left out. */
+export function record<Keys extends TProperties>(description: string, keys: Keys, more?: More): TObject<Keys> {
+  const declared: TSchema = Type.Object(keys, { description, additionalProperties: false, ...more });
+  const { required: all = [], ...rest } = declared as TSchema & { readonly required?: readonly string[] };
+  const required = all.filter((key) => keys[key]?.['default'] === undefined);
+  return (required.length === 0 ? rest : { ...rest, required }) as TObject<Keys>;
 }
 
 /** An object whose keys are names chosen by the operator. */
-export function named<Value, const More extends Schema = Schema>(
-  description: string,
-  values: Typed<Value>,
-  more?: More,
-): Declared<Readonly<Record<string, Value>>, More> {
-  return typed({
+export function named<Value extends TSchema>(description: string, values: Value, more?: More) {
+  return Type.Unsafe<Readonly<Record<string, Static<Value>>>>({
     type: 'object',
     description,
     propertyNames: { title: NAME_TITLE, pattern: NAME_PATTERN },
@@ -218,8 +170,8 @@ export function named<Value, const More extends Schema = Schema>(
 export const SECRET_TITLE = 'a secret reference, {env: NAME} or {file: PATH}';
 
 /** A reference to a secret. A literal in its position is an error that is never quoted. */
-export function secret(description: string, use: SecretUse): Typed<SecretReference> {
-  return typed({
+export function secret(description: string, use: SecretUse) {
+  return Type.Unsafe<SecretReference>({
     type: 'object',
     title: SECRET_TITLE,
     description,
@@ -235,21 +187,20 @@ export function secret(description: string, use: SecretUse): Typed<SecretReferen
 }
 
 /** A key that is recognized and refused because this version does not implement it. */
-export function unavailable(description: string): Typed<never> {
-  return typed({
-    description: `Not available in this version. ${description}`,
-    [NOT_AVAILABLE]: true,
-  });
+export function unavailable(description: string) {
+  return Type.Optional(
+    Type.Unsafe<never>({ description: `Not available in this version. ${description}`, [NOT_AVAILABLE]: true }),
+  );
 }
 
 /** One of several shapes, selected by the value of one key. */
-export function union<Shape extends Typed<unknown>, const More extends Schema = Schema>(
+export function union<Shapes extends readonly TSchema[]>(
   key: string,
   description: string,
-  shapes: readonly Shape[],
+  shapes: readonly [...Shapes],
   more?: More,
-): Declared<Parsed<Shape>, More> {
-  return typed({
+) {
+  return Type.Unsafe<Static<Shapes[number]>>({
     type: 'object',
     description,
     required: [key],
@@ -271,7 +222,7 @@ export const PLAINTEXT = oneOfStrings(
 );
 
 /** A schema that `sallyport schema` prints. */
-export function published<Declaration extends Schema>(id: string, schema: Declaration): Declaration {
+export function published<Declaration extends TSchema>(id: string, schema: Declaration): Declaration {
   return { $schema: DIALECT, $id: id, ...schema };
 }
 
@@ -380,8 +331,11 @@ export type Readable<Value> = [Value] extends [string]
       : Value;
 
 /** The readable part of a document, whose maps have no prototype. */
-export function readable<Value>(schema: Typed<Value>, document: unknown): Readable<Value> {
-  return readValue(schema, document) as Readable<Value>;
+export function readable<Declaration extends TSchema>(
+  schema: Declaration,
+  document: unknown,
+): Readable<Static<Declaration>> {
+  return readValue(schema, document) as Readable<Static<Declaration>>;
 }
 
 function readValue(schema: Schema, value: unknown): unknown {
@@ -438,12 +392,12 @@ type ContentAt = (path: FilePath) => string;
  *
  * @throws Error if a quantity or a reference was not checked before.
  */
-export function resolveMeanings<Value>(
-  schema: Typed<Value>,
+export function resolveMeanings<Declaration extends TSchema>(
+  schema: Declaration,
   value: unknown,
   contentAt: ContentAt = noContent,
-): Resolved<Value> {
-  return resolveValue(schema, value, [], contentAt) as Resolved<Value>;
+): SettingsOf<Declaration> {
+  return resolveValue(schema, value, [], contentAt) as SettingsOf<Declaration>;
 }
 
 function noContent(): never {

@@ -2,6 +2,7 @@
 // the types of the file and of its settings and the reference page are made of it. Data only; config/checks/
 // has what a schema cannot express. docs/reference/configuration.md; RFC 9068, RFC 7662 (issuers).
 
+import { type Static, Type } from '@sinclair/typebox';
 import {
   count,
   duration,
@@ -11,7 +12,6 @@ import {
   NETWORK,
   named,
   oneOfStrings,
-  type Parsed,
   PLAINTEXT,
   published,
   type Readable,
@@ -22,7 +22,6 @@ import {
   tag,
   text,
   textList,
-  typed,
   unavailable,
   union,
 } from './definitions.js';
@@ -43,9 +42,11 @@ export const PROFILE = record('What detectors do. A key that is absent has its d
         ['off', 'flag', 'block'],
         { default: 'flag' },
       ),
-      marks: oneOfStrings(
-        'Redaction marks of this gateway, which would overwrite what was redacted. By default `block` where the content is of the kind `code`, and `flag` elsewhere.',
-        ['off', 'flag', 'block'],
+      marks: Type.Optional(
+        oneOfStrings(
+          'Redaction marks of this gateway, which would overwrite what was redacted. By default `block` where the content is of the kind `code`, and `flag` elsewhere.',
+          ['off', 'flag', 'block'],
+        ),
       ),
     },
     { default: {} },
@@ -57,7 +58,7 @@ export const PROFILE = record('What detectors do. A key that is absent has its d
       links: oneOfStrings('Signatures of signed links, and user names in addresses without a password.', PII_ACTIONS, {
         default: 'flag',
       }),
-      pii: typed<Pii, { default: Pii }>({
+      pii: Type.Unsafe<Pii>({
         type: ['string', 'object'],
         title: 'an action, or {action: …, kinds: […]}',
         description: 'Personal data. Kinds: `card`, `iban`, `ssn`; by default all of them.',
@@ -116,7 +117,7 @@ const MAX_INTROSPECTIONS_PER_SECOND = 10_000;
 type ClaimNames = string | readonly string[];
 
 function claimNames(description: string, fallback: ClaimNames) {
-  return typed<ClaimNames, { default: ClaimNames }>({
+  return Type.Unsafe<ClaimNames>({
     type: ['string', 'array'],
     title: 'a claim name or a list of them',
     minLength: 1,
@@ -135,7 +136,7 @@ export const INTROSPECTION = record(
     authentication: oneOfStrings('How the gateway authenticates.', ['client_secret_basic', 'client_secret_post'], {
       default: 'client_secret_basic',
     }),
-    endpoint: text('Introspection endpoint; by default the one in the metadata of the issuer.'),
+    endpoint: Type.Optional(text('Introspection endpoint; by default the one in the metadata of the issuer.')),
     cacheTtl: duration('How long a response is cached; never beyond the expiry of the token.', '30s'),
     maxPerSecond: count(
       'Maximum introspection requests per second; tokens that were not seen before may use at most half of them.',
@@ -143,20 +144,17 @@ export const INTROSPECTION = record(
       100,
     ),
   },
-  { required: ['clientId', 'clientSecret'] },
 );
 
 /** JSON Schema of a value under `issuers`: how its tokens are verified, and which claims are read. */
-export const ISSUER = record(
-  'One authorization server.',
-  {
-    issuer: text('Issuer identifier, exactly as in the `iss` claim of its tokens.'),
-    network: NETWORK,
-    plaintext: PLAINTEXT,
-    algorithms: list(
+export const ISSUER = record('One authorization server.', {
+  issuer: text('Issuer identifier, exactly as in the `iss` claim of its tokens.'),
+  network: NETWORK,
+  plaintext: Type.Optional(PLAINTEXT),
+  algorithms: Type.Optional(
+    list(
       'Accepted signature algorithms. Required unless its tokens are introspected.',
-      typed<string>({
-        type: 'string',
+      Type.String({
         enum: [
           ...['ES256', 'ES384', 'ES512', 'RS256', 'RS384', 'RS512'],
           ...['PS256', 'PS384', 'PS512', 'EdDSA', 'Ed25519'],
@@ -164,30 +162,29 @@ export const ISSUER = record(
       }),
       { minItems: 1, uniqueItems: true },
     ),
-    tokenType: text(
-      'The `typ` header of its access tokens; `none` if they have none. Unless it is `at+jwt`, tokens whose claims show another kind of token are refused.',
-      { default: 'at+jwt' },
-    ),
-    maxLifetime: duration('Maximum lifetime of a token, from `iat` to `exp`.', '1h'),
-    keysMaxAge: duration('How long the last fetched key set stays valid while the issuer is unreachable.', '1h'),
-    introspection: INTROSPECTION,
-    claims: record(
-      'Claims to read; of several names the first that is present is used. A name matches exactly; one that begins with `/` is a JSON Pointer, for example `/realm_access/roles`.',
-      {
-        client: claimNames('The client.', ['client_id', 'azp']),
-        scope: claimNames('The scopes.', ['scope', 'scp']),
-        groups: claimNames('The groups.', 'groups'),
-      },
-      { default: {} },
-    ),
-    scopeHierarchy: named(
-      'Broad scopes and the narrower scopes that each of them includes.',
-      scopeList('The scopes that it includes.', { minItems: 1 }),
-      { propertyNames: { title: 'an OAuth scope', pattern: SCOPE_PATTERN }, default: {} },
-    ),
-  },
-  { required: ['issuer'] },
-);
+  ),
+  tokenType: text(
+    'The `typ` header of its access tokens; `none` if they have none. Unless it is `at+jwt`, tokens whose claims show another kind of token are refused.',
+    { default: 'at+jwt' },
+  ),
+  maxLifetime: duration('Maximum lifetime of a token, from `iat` to `exp`.', '1h'),
+  keysMaxAge: duration('How long the last fetched key set stays valid while the issuer is unreachable.', '1h'),
+  introspection: Type.Optional(INTROSPECTION),
+  claims: record(
+    'Claims to read; of several names the first that is present is used. A name matches exactly; one that begins with `/` is a JSON Pointer, for example `/realm_access/roles`.',
+    {
+      client: claimNames('The client.', ['client_id', 'azp']),
+      scope: claimNames('The scopes.', ['scope', 'scp']),
+      groups: claimNames('The groups.', 'groups'),
+    },
+    { default: {} },
+  ),
+  scopeHierarchy: named(
+    'Broad scopes and the narrower scopes that each of them includes.',
+    scopeList('The scopes that it includes.', { minItems: 1 }),
+    { propertyNames: { title: 'an OAuth scope', pattern: SCOPE_PATTERN }, default: {} },
+  ),
+});
 
 const MAX_PORT = 65_535;
 
@@ -196,14 +193,15 @@ function listener(port: number, clientCa: string) {
   return {
     host: text('Address to listen on.', { default: '127.0.0.1' }),
     port: count('Port to listen on; 0 chooses a free port.', { min: 0, max: MAX_PORT }, port),
-    tls: record(
-      'TLS 1.2 and 1.3 on this listener. Without it the listener serves plain HTTP, for a proxy that ends TLS. Changed certificate files are loaded automatically.',
-      {
-        cert: text('Path of the certificate and its chain, PEM.'),
-        key: secret('The private key of the certificate, PEM.', 'listener-key'),
-        clientCa: text(clientCa),
-      },
-      { required: ['cert', 'key'] },
+    tls: Type.Optional(
+      record(
+        'TLS 1.2 and 1.3 on this listener. Without it the listener serves plain HTTP, for a proxy that ends TLS. Changed certificate files are loaded automatically.',
+        {
+          cert: text('Path of the certificate and its chain, PEM.'),
+          key: secret('The private key of the certificate, PEM.', 'listener-key'),
+          clientCa: Type.Optional(text(clientCa)),
+        },
+      ),
     ),
   };
 }
@@ -221,28 +219,19 @@ export const DPOP = record(
   { default: {} },
 );
 
-const SHADOWING_EXCEPTION = record(
-  'An exception.',
-  {
-    items: list(
-      'Both definitions.',
-      typed<string>({
-        type: 'string',
-        title: 'the name of an upstream, a slash and the name of a definition',
-        pattern: '^[^/]+/.+$',
-      }),
-      { minItems: 2, maxItems: 2, uniqueItems: true },
-    ),
-    owner: text('Who answers for it.'),
-    until: typed<string>({
-      type: 'string',
-      title: 'a date, such as 2027-01-31',
-      pattern: '^\\d{4}-\\d{2}-\\d{2}$',
-      description: 'The last day on which it holds, in UTC.',
-    }),
-  },
-  { required: ['items', 'owner', 'until'] },
-);
+const SHADOWING_EXCEPTION = record('An exception.', {
+  items: list(
+    'Both definitions.',
+    Type.String({ title: 'the name of an upstream, a slash and the name of a definition', pattern: '^[^/]+/.+$' }),
+    { minItems: 2, maxItems: 2, uniqueItems: true },
+  ),
+  owner: text('Who answers for it.'),
+  until: Type.String({
+    title: 'a date, such as 2027-01-31',
+    pattern: '^\\d{4}-\\d{2}-\\d{2}$',
+    description: 'The last day on which it holds, in UTC.',
+  }),
+});
 
 const LISTENERS = record(
   'Listeners of the gateway.',
@@ -317,7 +306,7 @@ export const STATE = union(
           { default: 'lenient' },
         ),
       },
-      { title: 'state redis', required: ['type', 'url'] },
+      { title: 'state redis' },
     ),
   ],
   { default: { type: 'memory' } },
@@ -332,15 +321,17 @@ export const AUDIT = record(
         record(
           'A file; `audit.durability` says when a line in it counts.',
           { type: tag('file'), path: text('Path, relative to this file.') },
-          { title: 'a sink of type file', required: ['type', 'path'] },
+          { title: 'a sink of type file' },
         ),
         record(
           'Standard output.',
           {
             type: tag('stdout'),
-            durability: oneOfStrings('States that a line counts as durable once standard output has accepted it.', [
-              'handed-over',
-            ]),
+            durability: Type.Optional(
+              oneOfStrings('States that a line counts as durable once standard output has accepted it.', [
+                'handed-over',
+              ]),
+            ),
           },
           { title: 'a sink of type stdout' },
         ),
@@ -395,38 +386,37 @@ export const LOGIN = record(
     ),
     scopes: scopeList('Scopes to request; `openid` is one of them.', { default: ['openid'] }),
   },
-  { required: ['clientId', 'clientSecret'] },
 );
 
 const ADMIN = record('Who may use the console and its API. Without it the listener does not open.', {
-  publicUrl: text(
-    'The URL by which browsers reach the admin listener, without a path. Required with `login`; logins return to its `/login/callback`, and its host is accepted in `Host`.',
+  publicUrl: Type.Optional(
+    text(
+      'The URL by which browsers reach the admin listener, without a path. Required with `login`; logins return to its `/login/callback`, and its host is accepted in `Host`.',
+    ),
   ),
-  issuers: named(
-    'Access by issuer name.',
-    record(
-      'Administrators that this issuer vouches for.',
-      {
+  issuers: Type.Optional(
+    named(
+      'Access by issuer name.',
+      record('Administrators that this issuer vouches for.', {
         audience: text('Audience of their tokens, compared exactly.'),
         roles: record(
           'Groups that hold each role.',
           {
-            viewer: role('May read.'),
-            reviewer: role('May also see definitions, revoke tokens, subjects and sessions, and block.'),
-            admin: role('May also lift revocations and blocks.'),
+            viewer: Type.Optional(role('May read.')),
+            reviewer: Type.Optional(role('May also see definitions, revoke tokens, subjects and sessions, and block.')),
+            admin: Type.Optional(role('May also lift revocations and blocks.')),
           },
           { minProperties: 1 },
         ),
-        login: LOGIN,
-      },
-      { required: ['audience', 'roles'] },
+        login: Type.Optional(LOGIN),
+      }),
+      { minProperties: 1 },
     ),
-    { minProperties: 1 },
   ),
-  breakGlass: record(
-    'Access when no issuer is reachable.',
-    { token: secret('The token, at least 32 characters.', 'break-glass-token') },
-    { required: ['token'] },
+  breakGlass: Type.Optional(
+    record('Access when no issuer is reachable.', {
+      token: secret('The token, at least 32 characters.', 'break-glass-token'),
+    }),
   ),
 });
 
@@ -439,66 +429,68 @@ export const GATEWAY_SCHEMA = published(
       version: literal(1, 'Version of this format.'),
       publicUrl: text('The URL by which clients reach the data listener.'),
       listeners: LISTENERS,
-      keys: list(
-        'Keys of the gateway: the first encrypts and signs, all decrypt and verify. May be absent only if `publicUrl` is loopback.',
-        secret('A key made by `sallyport keys new`.', 'gateway-key'),
-        { minItems: 1 },
+      keys: Type.Optional(
+        list(
+          'Keys of the gateway: the first encrypts and signs, all decrypt and verify. May be absent only if `publicUrl` is loopback.',
+          secret('A key made by `sallyport keys new`.', 'gateway-key'),
+          { minItems: 1 },
+        ),
       ),
       issuers: named('Authorization servers by name.', ISSUER, { default: {} }),
       upstreams: named('MCP servers by name.', UPSTREAM_SCHEMA, { minProperties: 1 }),
       endpoints: named('Several upstreams under one path, by name.', AGGREGATE_SCHEMA, {
         default: {},
       }),
-      policies: record(
-        'Policies.',
-        {
-          dir: text('Folder of the `*.policy.yaml` files.'),
-          mode: oneOfStrings(
-            'Whether policies are enforced. With `observe`, no rule refuses a request of a client; what would have been decided is recorded, and the control `policy` is `off`.',
-            ['enforce', 'observe'],
-            { default: 'enforce' },
-          ),
-          acceptUnenforced: literal(true, 'Required with `mode: observe`.', { title: 'true' }),
-        },
-        { required: ['dir'] },
-      ),
-      pins: record('Lock files.', {
-        dir: text('Folder of the `*.lock.yaml` files; by default `pins` in the policy folder.'),
-        signers: named(
-          'Who may sign lock files, by name. If present, every lock file must be signed.',
-          record(
-            'One signer.',
-            {
-              publicKey: secret(
-                'The public key: Ed25519, or ECDSA with P-256 or P-384, as PEM or as a JSON Web Key.',
-                'signer-key',
-              ),
-            },
-            { required: ['publicKey'] },
-          ),
-          { minProperties: 1 },
+      policies: record('Policies.', {
+        dir: text('Folder of the `*.policy.yaml` files.'),
+        mode: oneOfStrings(
+          'Whether policies are enforced. With `observe`, no rule refuses a request of a client; what would have been decided is recorded, and the control `policy` is `off`.',
+          ['enforce', 'observe'],
+          { default: 'enforce' },
         ),
-        require: count(
-          'How many different signers must have signed each lock file; 1 if absent. At most the number of different keys.',
-          { min: 1, max: 16 },
-        ),
-        shadowing: list(
-          'Pairs of definitions of two upstreams that may stand side by side although one could pass for the other or gives orders about it.',
-          SHADOWING_EXCEPTION,
-        ),
+        acceptUnenforced: Type.Optional(literal(true, 'Required with `mode: observe`.', { title: 'true' })),
       }),
+      pins: Type.Optional(
+        record('Lock files.', {
+          dir: Type.Optional(text('Folder of the `*.lock.yaml` files; by default `pins` in the policy folder.')),
+          signers: Type.Optional(
+            named(
+              'Who may sign lock files, by name. If present, every lock file must be signed.',
+              record('One signer.', {
+                publicKey: secret(
+                  'The public key: Ed25519, or ECDSA with P-256 or P-384, as PEM or as a JSON Web Key.',
+                  'signer-key',
+                ),
+              }),
+              { minProperties: 1 },
+            ),
+          ),
+          require: Type.Optional(
+            count(
+              'How many different signers must have signed each lock file; 1 if absent. At most the number of different keys.',
+              { min: 1, max: 16 },
+            ),
+          ),
+          shadowing: Type.Optional(
+            list(
+              'Pairs of definitions of two upstreams that may stand side by side although one could pass for the other or gives orders about it.',
+              SHADOWING_EXCEPTION,
+            ),
+          ),
+        }),
+      ),
       inspection: INSPECTION,
       state: STATE,
       audit: AUDIT,
       metrics: METRICS,
       tracing: unavailable('Key: `otlp`.'),
-      admin: ADMIN,
+      admin: Type.Optional(ADMIN),
     },
-    { title: 'the gateway file', required: ['version', 'publicUrl', 'upstreams', 'policies'] },
+    { title: 'the gateway file' },
   ),
 );
 
 /** The gateway file after validation, with its defaults filled in: units and references still as written. */
-export type GatewayFile = Parsed<typeof GATEWAY_SCHEMA>;
+export type GatewayFile = Static<typeof GATEWAY_SCHEMA>;
 /** As much of it as can be read where it may be wrong. */
 export type ReadableGateway = Readable<GatewayFile>;

@@ -2,35 +2,26 @@
 // `/1`), for programs that read them. Data only: pins/ recomputes the digests of a lock file, which a schema cannot do,
 // and the gateway does not validate the events that it writes. docs/reference/definitions.md; docs/reference/audit.md.
 
-import {
-  DIALECT,
-  list,
-  literal,
-  oneOfStrings,
-  published,
-  record,
-  type Schema,
-  type Typed,
-  text,
-  typed,
-} from './definitions.js';
+import { type TSchema, Type } from '@sinclair/typebox';
+import { DIALECT, list, literal, oneOfStrings, published, record, type Schema, text } from './definitions.js';
 
-const SHA256 = typed<string>({
-  type: 'string',
+const SHA256 = Type.String({
   title: 'a SHA-256 digest in lower-case hex',
   pattern: '^[0-9a-f]{64}$',
   description: 'Digest of the domain tag and the RFC 8785 form of the whole definition.',
 });
 
 const WHO_AND_WHY = {
-  by: text('Who.'),
-  at: text('When, RFC 3339.'),
-  note: typed<string>({ type: 'string', description: 'Why.' }),
+  by: Type.Optional(text('Who.')),
+  at: Type.Optional(text('When, RFC 3339.')),
+  note: Type.Optional(Type.String({ description: 'Why.' })),
 };
 
 const APPROVAL = record('Who approved it, when and why.', {
   ...WHO_AND_WHY,
-  accepted: list('The findings of the scan, of the tier block, that were accepted with it.', text('A finding.')),
+  accepted: Type.Optional(
+    list('The findings of the scan, of the tier block, that were accepted with it.', text('A finding.')),
+  ),
 });
 
 const BLOCK = record('Who blocked it, when and why; only where `status` is `blocked`.', WHO_AND_WHY);
@@ -40,24 +31,23 @@ const STATUS = oneOfStrings('Where it stands; nothing but `approved` grants anyt
   'approved',
   'blocked',
 ]);
-const DEFINITION = typed<object>({ type: 'object', description: 'The whole definition.' });
-const INSTRUCTIONS = typed<string>({ type: 'string', description: 'The whole text.' });
+const DEFINITION = Type.Unsafe<object>({ type: 'object', description: 'The whole definition.' });
+const INSTRUCTIONS = Type.String({ description: 'The whole text.' });
 
 /** One reviewed version of an item, with its further versions. */
-function pinned(description: string, member: string, content: Typed<unknown>) {
+function pinned(description: string, member: string, content: TSchema) {
   const keys = {
-    ...{ status: STATUS, sha256: SHA256, approval: APPROVAL, block: BLOCK },
+    ...{ status: STATUS, sha256: SHA256, approval: Type.Optional(APPROVAL), block: Type.Optional(BLOCK) },
     [member]: content,
   };
-  const required = ['status', 'sha256', member];
-  const variant = record('A further version.', keys, { required });
+  const variant = record('A further version.', keys);
   const variants = list('Further versions.', variant);
-  return record(description, { ...keys, variants }, { required });
+  return record(description, { ...keys, variants: Type.Optional(variants) });
 }
 
 function entries(description: string) {
   const additionalProperties = pinned('One pinned definition.', 'definition', DEFINITION);
-  return typed<object>({ type: 'object', description, additionalProperties });
+  return Type.Unsafe<object>({ type: 'object', description, additionalProperties });
 }
 
 /** JSON Schema of `*.lock.yaml`. */
@@ -68,23 +58,21 @@ export const LOCK_SCHEMA = published(
     {
       lockfileVersion: literal(1, 'Version of this format.'),
       upstream: text('Name of the upstream in the gateway file.'),
-      server: record(
-        'What the server called itself when it was approved. A change is drift that hides nothing.',
-        {
+      server: Type.Optional(
+        record('What the server called itself when it was approved. A change is drift that hides nothing.', {
           name: text('Its name.'),
-          title: text('Its title.'),
-          version: text('Its version; another one is told and is no drift.'),
-          websiteUrl: text('Its page.'),
-        },
-        { required: ['name'] },
+          title: Type.Optional(text('Its title.')),
+          version: Type.Optional(text('Its version; another one is told and is no drift.')),
+          websiteUrl: Type.Optional(text('Its page.')),
+        }),
       ),
-      instructions: pinned('The instructions that the server may give to models.', 'text', INSTRUCTIONS),
-      tools: entries('Tools by name.'),
-      prompts: entries('Prompts by name.'),
-      resourceTemplates: entries('Resource templates by uriTemplate.'),
-      resources: entries('Content of the `ui://` resources that tools refer to, by uri.'),
+      instructions: Type.Optional(pinned('The instructions that the server may give to models.', 'text', INSTRUCTIONS)),
+      tools: Type.Optional(entries('Tools by name.')),
+      prompts: Type.Optional(entries('Prompts by name.')),
+      resourceTemplates: Type.Optional(entries('Resource templates by uriTemplate.')),
+      resources: Type.Optional(entries('Content of the `ui://` resources that tools refer to, by uri.')),
     },
-    { title: 'a lock file', required: ['lockfileVersion', 'upstream'] },
+    { title: 'a lock file' },
   ),
 );
 

@@ -2,6 +2,7 @@
 // credentials, TLS, pinning and limits. Data only; checks/upstreams.ts has what a schema cannot express.
 // docs/reference/configuration.md; RFC 6749 §4.4, RFC 7523, RFC 8693, RFC 8707.
 
+import { Type } from '@sinclair/typebox';
 import {
   count,
   duration,
@@ -11,7 +12,6 @@ import {
   NETWORK,
   named,
   oneOfStrings,
-  optionalDuration,
   PLAINTEXT,
   record,
   type Schema,
@@ -21,7 +21,6 @@ import {
   tag,
   text,
   textList,
-  typed,
   union,
 } from './definitions.js';
 
@@ -38,38 +37,42 @@ const STATIC = record(
   'One header with a secret value is sent.',
   {
     type: tag('static'),
-    header: typed<string>({ ...HEADER_NAME, description: 'Name of the header.' }),
+    header: Type.Unsafe<string>({ ...HEADER_NAME, description: 'Name of the header.' }),
     value: secret('Complete value of the header, for example `Bearer …`.', 'header-value'),
   },
-  { title: 'credentials of type static', required: ['type', 'header', 'value'] },
+  { title: 'credentials of type static' },
 );
 
 /** The authorization server, the client authentication to it, and the requested token. */
 const TOKEN_REQUEST = {
-  issuer: text('Issuer identifier of the authorization server; its metadata name the token endpoint.'),
-  tokenEndpoint: text('Token endpoint, instead of `issuer`.'),
+  issuer: Type.Optional(text('Issuer identifier of the authorization server; its metadata name the token endpoint.')),
+  tokenEndpoint: Type.Optional(text('Token endpoint, instead of `issuer`.')),
   network: NETWORK,
-  plaintext: PLAINTEXT,
+  plaintext: Type.Optional(PLAINTEXT),
   clientId: text('Client id of the gateway at that server.'),
-  clientSecret: secret('Client secret of the gateway.', 'client-secret'),
+  clientSecret: Type.Optional(secret('Client secret of the gateway.', 'client-secret')),
   clientAuthentication: oneOfStrings('How the secret is sent.', ['client_secret_basic', 'client_secret_post'], {
     default: 'client_secret_basic',
   }),
-  privateKey: secret(
-    'Instead of a secret, the key that signs `private_key_jwt`: PKCS #8 in PEM, or a JSON Web Key.',
-    'client-key',
+  privateKey: Type.Optional(
+    secret(
+      'Instead of a secret, the key that signs `private_key_jwt`: PKCS #8 in PEM, or a JSON Web Key.',
+      'client-key',
+    ),
   ),
   scopes: scopeList('Scopes to request; a token with any other scope is refused.', { default: [] }),
-  resource: text(
-    'Resource indicator of the token (RFC 8707); by default, unless `audience` is given, the `url` of the upstream.',
+  resource: Type.Optional(
+    text(
+      'Resource indicator of the token (RFC 8707); by default, unless `audience` is given, the `url` of the upstream.',
+    ),
   ),
-  audience: text('Audience of the token, for servers that do not know resource indicators.'),
+  audience: Type.Optional(text('Audience of the token, for servers that do not know resource indicators.')),
 };
 
 const CLIENT_CREDENTIALS = record(
   'A token that the gateway asks for in its own name.',
   { type: tag('client-credentials'), ...TOKEN_REQUEST },
-  { title: 'credentials of type client-credentials', required: ['type', 'clientId'] },
+  { title: 'credentials of type client-credentials' },
 );
 
 const TOKEN_EXCHANGE = record(
@@ -77,12 +80,12 @@ const TOKEN_EXCHANGE = record(
   {
     type: tag('token-exchange'),
     ...TOKEN_REQUEST,
-    actorToken: secret('Token that identifies the gateway as the acting party.', 'actor-token'),
+    actorToken: Type.Optional(secret('Token that identifies the gateway as the acting party.', 'actor-token')),
     actorTokenType: oneOfStrings('Type of the actor token.', ['jwt', 'access_token'], {
       default: 'jwt',
     }),
   },
-  { title: 'credentials of type token-exchange', required: ['type', 'clientId'] },
+  { title: 'credentials of type token-exchange' },
 );
 
 const FILE = { [MEANING]: 'file-content' } as const;
@@ -91,23 +94,24 @@ const FILE = { [MEANING]: 'file-content' } as const;
 const UPSTREAM_TLS = record(
   'TLS verification of the upstream, and the client certificate of the gateway. Only with an https `url`.',
   {
-    ca: text("File of the certificate authorities (PEM) that are trusted instead of the system's.", FILE),
-    cert: text('File of the client certificate of the gateway (PEM), with its chain.', FILE),
-    key: secret('Private key of that certificate (PEM).', 'tls-key'),
-    serverName: typed<string>({
-      type: 'string',
-      title: 'a host name',
-      pattern: '^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$',
-      description: 'Name that the certificate must contain; by default the host of `url`.',
-    }),
-    pins: list(
-      'Digests of the accepted public keys of the server (SubjectPublicKeyInfo).',
-      typed<string>({
-        type: 'string',
-        title: 'sha256: and 64 lower-case hex digits',
-        pattern: '^sha256:[0-9a-f]{64}$',
+    ca: Type.Optional(
+      text("File of the certificate authorities (PEM) that are trusted instead of the system's.", FILE),
+    ),
+    cert: Type.Optional(text('File of the client certificate of the gateway (PEM), with its chain.', FILE)),
+    key: Type.Optional(secret('Private key of that certificate (PEM).', 'tls-key')),
+    serverName: Type.Optional(
+      Type.String({
+        title: 'a host name',
+        pattern: '^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$',
+        description: 'Name that the certificate must contain; by default the host of `url`.',
       }),
-      { minItems: 1, uniqueItems: true },
+    ),
+    pins: Type.Optional(
+      list(
+        'Digests of the accepted public keys of the server (SubjectPublicKeyInfo).',
+        Type.String({ title: 'sha256: and 64 lower-case hex digits', pattern: '^sha256:[0-9a-f]{64}$' }),
+        { minItems: 1, uniqueItems: true },
+      ),
     ),
   },
   { default: {} },
@@ -115,7 +119,7 @@ const UPSTREAM_TLS = record(
 
 /** The signed assertion that names the caller to the upstream. */
 export const IDENTITY = record("Adds a signed assertion of the caller's identity to every request; off if absent.", {
-  header: typed<string, { default: string }>({
+  header: Type.Unsafe<string>({
     ...HEADER_NAME,
     description: 'Header that contains the assertion.',
     default: 'Sallyport-Assertion',
@@ -134,29 +138,32 @@ const MAX_BACKENDS = 16;
 const PREFIX_PATTERN = '^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$';
 
 const BACKEND = record('One upstream of the endpoint.', {
-  prefix: text('Prefix of the names of its tools and prompts; by default the name of the upstream and `_`.', {
-    title: 'a prefix of letters, digits and _ . -',
-    pattern: PREFIX_PATTERN,
-  }),
+  prefix: Type.Optional(
+    text('Prefix of the names of its tools and prompts; by default the name of the upstream and `_`.', {
+      title: 'a prefix of letters, digits and _ . -',
+      pattern: PREFIX_PATTERN,
+    }),
+  ),
 });
 
 export const AGGREGATE_SCHEMA = record(
   'Several upstreams as one MCP server, each under a prefix. Rules, pins, limits and records stay those of the upstreams.',
   {
-    path: text('Path on the data listener; by default `/<name>`.'),
+    path: Type.Optional(text('Path on the data listener; by default `/<name>`.')),
     authentication: oneOfStrings('`none` is possible only if every backend has it.', ['required', 'none'], {
       default: 'required',
     }),
-    issuers: textList('Names of the issuers whose tokens are accepted here; every backend must accept each of them.', {
-      minItems: 1,
-    }),
+    issuers: Type.Optional(
+      textList('Names of the issuers whose tokens are accepted here; every backend must accept each of them.', {
+        minItems: 1,
+      }),
+    ),
     audiences: AUDIENCES,
     upstreams: named('The backends by name, in the order of the combined lists.', BACKEND, {
       minProperties: 1,
       maxProperties: MAX_BACKENDS,
     }),
   },
-  { required: ['upstreams'] },
 );
 
 export const PINNING = record(
@@ -184,10 +191,12 @@ export const PINNING = record(
       { default: 'hide-tool' },
     ),
     // Without a caller there is no token to exchange.
-    credentials: union(
-      'type',
-      'How the gateway authenticates when it lists on its own behalf; by default like `credentials` of the upstream.',
-      [NONE, STATIC, CLIENT_CREDENTIALS],
+    credentials: Type.Optional(
+      union(
+        'type',
+        'How the gateway authenticates when it lists on its own behalf; by default like `credentials` of the upstream.',
+        [NONE, STATIC, CLIENT_CREDENTIALS],
+      ),
     ),
   },
   { default: {} },
@@ -196,8 +205,10 @@ export const PINNING = record(
 export const LIMITS = record(
   'Limits on requests to this upstream and on their responses.',
   {
-    requestTimeout: optionalDuration(
-      'Maximum wait for the first byte of a response. By default `2m` for calls, and `30s` for handshakes, lists, discovery and credentials.',
+    requestTimeout: Type.Optional(
+      duration(
+        'Maximum wait for the first byte of a response. By default `2m` for calls, and `30s` for handshakes, lists, discovery and credentials.',
+      ),
     ),
     streamIdle: duration('Maximum idle time of a stream.', '5m'),
     exchangeMax: duration(
@@ -228,9 +239,11 @@ export const LIMITS = record(
       { min: 1, max: 100_000 },
       100,
     ),
-    concurrencyPerCaller: count(
-      'Maximum requests in flight of one caller, at most `concurrency`. By default half of `concurrency`, or all of it with `authentication: none`.',
-      { min: 1, max: 100_000 },
+    concurrencyPerCaller: Type.Optional(
+      count(
+        'Maximum requests in flight of one caller, at most `concurrency`. By default half of `concurrency`, or all of it with `authentication: none`.',
+        { min: 1, max: 100_000 },
+      ),
     ),
     listTtl: duration('How long a client may cache a list.', '30s'),
   },
@@ -246,7 +259,7 @@ type ToolContent = ContentKind | { readonly kind: ContentKind; readonly digest?:
 const KIND: Schema = { type: 'string', enum: CONTENT_KINDS };
 const DIGEST = '^[0-9a-f]{64}$';
 
-const TOOL_CONTENT = typed<ToolContent>({
+const TOOL_CONTENT = Type.Unsafe<ToolContent>({
   type: ['string', 'object'],
   title: 'a kind, or {kind: …, digest: …}',
   description: 'Kind of what one tool returns.',
@@ -280,7 +293,7 @@ export const CONTENT = record(
       CONTENT_KINDS,
       { default: 'auto' },
     ),
-    tools: typed<Readonly<Record<string, ToolContent>>, { default: object }>({
+    tools: Type.Unsafe<Readonly<Record<string, ToolContent>>>({
       type: 'object',
       description:
         'Kinds by the exact name of a tool, instead of `kind`: a kind, or `{kind: …, digest: …}` with the `sha256` of the definition that it was chosen for, or a list of them. For another definition of the tool the kind is `auto`. Without a digest, `code` counts for a definition that is approved.',
@@ -295,14 +308,13 @@ export const CONTENT = record(
 type UndeclaredWord = 'declared' | 'observe' | 'any';
 
 /** Words are short for a map with that `undeclared`; `declared` is the one for `refuse`. */
-const ARGUMENTS = typed<
+const ARGUMENTS = Type.Unsafe<
   | UndeclaredWord
   | {
       readonly undeclared: 'refuse' | 'observe' | 'any';
       readonly coerce: boolean;
       readonly drop: readonly string[];
-    },
-  { default: string }
+    }
 >({
   type: ['string', 'object'],
   title: 'declared, observe, any, or a map with undeclared, coerce and drop',
@@ -340,64 +352,64 @@ const FLOWS = record(
   { default: {} },
 );
 
-export const UPSTREAM_SCHEMA = record(
-  'One MCP server behind the gateway.',
-  {
-    url: text(
-      'URL of the MCP endpoint: https, or http on loopback or, with `plaintext: accepted`, in a private network.',
-    ),
-    socket: text(
+export const UPSTREAM_SCHEMA = record('One MCP server behind the gateway.', {
+  url: text(
+    'URL of the MCP endpoint: https, or http on loopback or, with `plaintext: accepted`, in a private network.',
+  ),
+  socket: Type.Optional(
+    text(
       'Path of the Unix socket that the server listens on. No name is resolved then: `url`, which must be plain http, only provides the path and the Host header.',
     ),
-    path: text('Path on the data listener; by default `/<name>`.'),
-    transport: oneOfStrings('Transport of the server.', ['streamable-http', 'http-sse'], {
-      default: 'streamable-http',
-    }),
-    network: NETWORK,
-    plaintext: PLAINTEXT,
-    authentication: oneOfStrings(
-      '`none` accepts every caller; possible only on a loopback listener with a loopback `publicUrl`.',
-      ['required', 'none'],
-      { default: 'required' },
-    ),
-    issuers: textList('Names of the issuers whose tokens are accepted here.', { minItems: 1 }),
-    audiences: AUDIENCES,
-    binding: oneOfStrings(
-      'What tokens must be bound to: a key (`dpop`), a client certificate (`mtls`), or either (`any`). With `none`, unbound tokens are accepted too; a bound token always requires its proof.',
-      ['none', 'any', 'dpop', 'mtls'],
-      { default: 'none' },
-    ),
-    scopesSupported: scopeList('Scopes in the metadata document, which clients request by default: the minimal set.', {
-      default: [],
-    }),
-    credentials: union(
-      'type',
-      "How the gateway authenticates to the server. The caller's token is never sent.",
-      [NONE, STATIC, CLIENT_CREDENTIALS, TOKEN_EXCHANGE],
-      { default: { type: 'none' } },
-    ),
-    sameAs: text(
+  ),
+  path: Type.Optional(text('Path on the data listener; by default `/<name>`.')),
+  transport: oneOfStrings('Transport of the server.', ['streamable-http', 'http-sse'], {
+    default: 'streamable-http',
+  }),
+  network: NETWORK,
+  plaintext: Type.Optional(PLAINTEXT),
+  authentication: oneOfStrings(
+    '`none` accepts every caller; possible only on a loopback listener with a loopback `publicUrl`.',
+    ['required', 'none'],
+    { default: 'required' },
+  ),
+  issuers: Type.Optional(textList('Names of the issuers whose tokens are accepted here.', { minItems: 1 })),
+  audiences: AUDIENCES,
+  binding: oneOfStrings(
+    'What tokens must be bound to: a key (`dpop`), a client certificate (`mtls`), or either (`any`). With `none`, unbound tokens are accepted too; a bound token always requires its proof.',
+    ['none', 'any', 'dpop', 'mtls'],
+    { default: 'none' },
+  ),
+  scopesSupported: scopeList('Scopes in the metadata document, which clients request by default: the minimal set.', {
+    default: [],
+  }),
+  credentials: union(
+    'type',
+    "How the gateway authenticates to the server. The caller's token is never sent.",
+    [NONE, STATIC, CLIENT_CREDENTIALS, TOKEN_EXCHANGE],
+    { default: { type: 'none' } },
+  ),
+  sameAs: Type.Optional(
+    text(
       'Name of another upstream of which this one is a second deployment, such as production of a staging server. Definitions that both offer in the same form are then no findings of shadowing. It approves nothing.',
     ),
-    apps: flag(
-      'Whether clients may declare the Apps extension, if rules let their caller read a `ui://` resource of the lock file. The gateway then lists twice, with and without the declaration, because servers may offer different definitions; both are pinned. Pins that were fetched without this setting lack what such clients are shown, which then counts as changed.',
-      false,
-    ),
-    tls: UPSTREAM_TLS,
-    identity: IDENTITY,
-    pinning: PINNING,
-    arguments: ARGUMENTS,
-    formats: oneOfStrings(
-      'What `format` means in the schemas of the upstream. `annotation`: nothing is refused by it, as JSON Schema has it. `assertion`: date, time, date-time, email, uri, uuid and ipv4 are checked, in arguments and in structured results.',
-      ['annotation', 'assertion'],
-      { default: 'annotation' },
-    ),
-    inspect: text('Name of an inspection profile: `default`, `strict`, `developer`, or one of `inspection.profiles`.', {
-      default: 'default',
-    }),
-    content: CONTENT,
-    flows: FLOWS,
-    limits: LIMITS,
-  },
-  { required: ['url'] },
-);
+  ),
+  apps: flag(
+    'Whether clients may declare the Apps extension, if rules let their caller read a `ui://` resource of the lock file. The gateway then lists twice, with and without the declaration, because servers may offer different definitions; both are pinned. Pins that were fetched without this setting lack what such clients are shown, which then counts as changed.',
+    false,
+  ),
+  tls: UPSTREAM_TLS,
+  identity: Type.Optional(IDENTITY),
+  pinning: PINNING,
+  arguments: ARGUMENTS,
+  formats: oneOfStrings(
+    'What `format` means in the schemas of the upstream. `annotation`: nothing is refused by it, as JSON Schema has it. `assertion`: date, time, date-time, email, uri, uuid and ipv4 are checked, in arguments and in structured results.',
+    ['annotation', 'assertion'],
+    { default: 'annotation' },
+  ),
+  inspect: text('Name of an inspection profile: `default`, `strict`, `developer`, or one of `inspection.profiles`.', {
+    default: 'default',
+  }),
+  content: CONTENT,
+  flows: FLOWS,
+  limits: LIMITS,
+});

@@ -187,14 +187,9 @@ function describeEmptyMap(_: ErrorObject, schema: Keywords): DiagnosticText {
   return { message: 'this map must not be empty' };
 }
 
-function describeNotAvailable(error: ErrorObject, schema: Keywords): DiagnosticText {
-  const isOfKey = !Array.isArray(schema['x-not-available']) && schema['const'] === undefined;
-  const subject = isOfKey ? (pathOf(error).at(-1) ?? '') : error.data;
-  return {
-    message: `${quote(String(subject))} is not available in this version`,
-    rule: 'not-available',
-    at: isOfKey ? 'key' : 'value',
-  };
+function describeNotAvailable(error: ErrorObject): DiagnosticText {
+  const key = String(pathOf(error).at(-1) ?? '');
+  return { message: `${quote(key)} is not available in this version`, rule: 'not-available', at: 'key' };
 }
 
 function isSecret(schema: Keywords): boolean {
@@ -301,7 +296,7 @@ const ajv = new Ajv2020({
   // (docs/reference/performance.md).
   code: { optimize: false },
 });
-ajv.addKeyword({ keyword: NOT_AVAILABLE, validate: isAvailable, errors: false });
+ajv.addKeyword({ keyword: NOT_AVAILABLE, validate: () => false, errors: false });
 ajv.addFormat('sallyport-duration', (text: string) => readDurationMs(text) !== undefined);
 ajv.addFormat('sallyport-size', (text: string) => readSizeBytes(text) !== undefined);
 ajv.addFormat('sallyport-rate', (text: string) => readRate(text) !== undefined);
@@ -432,10 +427,6 @@ function onePerPath(diagnostics: readonly PathDiagnostic[]): readonly PathDiagno
     seen.add(pathKey);
     return true;
   });
-}
-
-function isAvailable(how: true | readonly unknown[], value: unknown): boolean {
-  return how !== true && !how.includes(value);
 }
 
 export const MAX_FILE_BYTES = 1024 * 1024;

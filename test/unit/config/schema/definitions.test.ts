@@ -1,3 +1,4 @@
+import { type Static, Type } from '@sinclair/typebox';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
@@ -5,7 +6,6 @@ import {
   entriesOf,
   findMeanings,
   named,
-  type Parsed,
   readable,
   readDurationMs,
   readRate,
@@ -88,20 +88,16 @@ describe('[C-05] durations, sizes and rates', () => {
   });
 });
 
-const MEMBER = record(
-  'A member.',
-  {
-    url: text('Where.'),
-    wait: duration('How long.', '30s'),
-    most: size('How much.', '1KiB'),
-    auth: union('type', 'How.', [
-      record('Not at all.', { type: tag('none') }),
-      record('By a key.', { type: tag('key'), key: secret('The key.', 'tls-key') }, { required: ['key'] }),
-    ]),
-    groups: textList('Who.'),
-  },
-  { required: ['url', 'auth'] },
-);
+const MEMBER = record('A member.', {
+  url: text('Where.'),
+  wait: duration('How long.', '30s'),
+  most: size('How much.', '1KiB'),
+  auth: union('type', 'How.', [
+    record('Not at all.', { type: tag('none') }),
+    record('By a key.', { type: tag('key'), key: secret('The key.', 'tls-key') }),
+  ]),
+  groups: Type.Optional(textList('Who.')),
+});
 const FILE = record('A file.', { members: named('Members.', MEMBER, { default: {} }) });
 
 const KEY = { type: 'key', key: { env: 'KEY' } } as const;
@@ -116,7 +112,7 @@ describe('[C-01] a declared key', () => {
     // What has a default is there; what has none may be absent. The compiler holds this test to it.
     const [waitMs, groups]: [number, readonly string[] | undefined] = [one?.waitMs ?? 0, one?.groups];
     expect([waitMs, groups]).toEqual([300_000, undefined]);
-    const written: Parsed<typeof MEMBER>['auth'] = { type: 'none' };
+    const written: Static<typeof MEMBER>['auth'] = { type: 'none' };
     expect(written.type).toBe('none');
   });
 
