@@ -1,8 +1,6 @@
 // The ports of the request pipeline, put together from the running components; and the dispatcher of messages by their
-// path. Made here are the upstream port and those of what clients carry for the gateway, each sealed to its caller and
-// upstream: sessions, with the server requests and stream events in them, legacy SSE requests, tasks, request states and
-// cursors. Of these only the newest are also kept in memory. Every call reads the current version once, so that a reload
-// takes effect with the next request and never within one.
+// path. What clients carry for the gateway is declared in state/sealed-token.ts. Every call reads the current version
+// once, so that a reload takes effect with the next request and never within one.
 
 import type { Settings } from '../config/settings.js';
 import type { DataServerPorts } from '../http/server.js';
@@ -10,7 +8,9 @@ import { createPageCache } from '../inspection/result-filters.js';
 import { digestOnce } from '../pins/digest.js';
 import type { Emit } from '../policy/events.js';
 import type { ReplayOutcome, ReplayStore, RunningRequest } from '../policy/obligations.js';
-import { ownerKey, type Principal } from '../policy/principal.js';
+import { ownerKey } from '../policy/principal.js';
+import type { Sealed, SealedRequests, SessionScope } from '../policy/sealed.js';
+import type { RequestId } from '../protocol/jsonrpc.js';
 import type { ClientEnd } from '../protocol/transport.js';
 import { handleAggregateRequest } from '../proxy/aggregate/pipeline.js';
 import { backendSessionIds } from '../proxy/aggregate/sessions.js';
@@ -19,46 +19,35 @@ import type {
   AggregatePort,
   HandleRequest,
   LegacySsePort,
-  ListScope,
   Ports,
-  RequestStatePort,
-  RequestStateScope,
   SessionPort,
-  SessionScope,
   Snapshot,
-  TaskPort,
   UpstreamPort,
 } from '../proxy/ports.js';
+import { createKeptPages, createListedResources, createLostBackends } from '../state/aggregate-memory.js';
 import type { KeyRing } from '../state/keys.js';
 import { createMemoryLimits, type GatewayState } from '../state/memory.js';
+import { createOpenedSessions } from '../state/opened-sessions.js';
 import {
-  createForwardedRequests,
-  createKeptPages,
-  createKnownTasks,
-  createListedResources,
   createLiveProgress,
-  createLostBackends,
   createNumbersInFlight,
-  createOpenedSessions,
-  createOpenLegacyStreams,
-  createRunningBackends,
-  createRunningStreams,
+  createRecentTable,
+  createRunningResponses,
+  createRunningTable,
 } from '../state/replica-tables.js';
 import {
-  bindingOf,
   EVENT_ID,
-  LATEST_EXPIRY_MS,
   LEGACY_REQUEST_ID,
   LIST_CURSOR,
   REQUEST_STATE,
-  REQUEST_STATE_TTL_MS,
   SERVER_REQUEST_ID,
+  SERVER_REQUEST_TTL_MS,
   SESSION_ID,
   SESSION_TTL_MS,
   sessionHash,
-  TASK_ID,
   UPSTREAM_CURSOR,
 } from '../state/sealed-token.js';
+import { createTaskIds } from '../state/task-ids.js';
 import type { Version } from './config-version.js';
 import { createIdentityPort, type Identity } from './identity.js';
 import { createAuditPort, type Observability } from './observability.js';
@@ -91,7 +80,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
   const { inspection, loopScheduler } = dependencies.sharedResources;
   const runtime = dependencies.runtimes.get;
   const settings = () => version().settings;
-  const responses = createRunningStreams();
+  const responses = createRunningResponses();
   return {
     identity: createIdentityPort(settings, dependencies.identity, state.revocations),
     leases,
@@ -117,9 +106,9 @@ export function createPorts(dependencies: PortDependencies): Ports {
       cancelResponse: responses.cancel,
     },
     progress: createLiveProgress<RunningRequest>(),
-    requestState: createRequestStatePort(ring, now),
-    tasks: createTaskPort(ring, now),
-    cursors: createCursorPort(ring, now),
+    requestState: REQUEST_STATE(ring, now),
+    tasks: createTaskIds(ring, now),
+    cursors: UPSTREAM_CURSOR(ring, now),
     legacySse: createLegacySsePort(ring, now),
     aggregates: createAggregatePort({ ...dependencies.aggregates, settings, ring, now }),
   };
@@ -211,14 +200,6 @@ function createUpstreamPort(
  * below.
  */
 const INITIALIZE_RATE = { count: 3_000, windowMs: 60_000 };
-/** How long a server request waits for its reply, which a person may have to give. */
-const SERVER_REQUEST_TTL_MS = 2 * 60 * 60 * 1000;
-
-/** Binds a sealed value to a caller's session. */
-function bindingIn({ upstream, principal, session }: SessionScope): readonly string[] {
-  return [...bindingOf(upstream, principal), session.hash ?? ''];
-}
-
 /** Creates the claims of replies to server requests. */
 export function createReplyClaims(
   ring: KeyRing,
@@ -251,12 +232,11 @@ type SessionDependencies = {
 function createSessionPort(dependencies: SessionDependencies): SessionPort {
   const { ring, now, leases } = dependencies;
   const { ended, revocations, claimedReplies } = dependencies.state;
-  const forwardedRequests = createForwardedRequests();
-  const claimNumber = createNumbersInFlight();
+  const ids = SESSION_ID(ring, now);
   // Of this replica alone: opening a session should not depend on the shared store.
   const initialized = createMemoryLimits();
   const opened = createOpenedSessions((sealed, upstream, principal) => {
-    const session = SESSION_ID.open(ring, bindingOf(upstream, principal), sealed, now());
+    const session = ids.open(sealed, { upstream, principal });
     if (session === undefined) return undefined;
     const hashes = ring.hmacAll('session', sealed);
     const hash = sessionHash(ring, sealed) ?? hashes[0];
@@ -278,114 +258,51 @@ function createSessionPort(dependencies: SessionDependencies): SessionPort {
       if (session.hashes.some(ended.has)) return undefined;
       return dependencies.runtime(upstream)?.adapters.currentFacts(session) ?? session;
     },
-    seal: (facts, upstream, principal) =>
-      SESSION_ID.seal(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
+    seal: (facts, upstream, principal) => ids.seal(facts, { upstream, principal }),
     end(sealed, owner) {
       const expiresAtMs = now() + SESSION_TTL_MS;
       for (const hash of ring.hmacAll('session', sealed)) ended.add(hash, expiresAtMs, owner);
       leases.endSession(sealed);
     },
-    claimNumber,
-    sealServerRequest(request, scope) {
-      const expiresAtMs = now() + SERVER_REQUEST_TTL_MS;
-      const sealed = SERVER_REQUEST_ID.seal(ring, bindingIn(scope), request, expiresAtMs);
-      forwardedRequests.add(scope.session.hash ?? '', request.id, sealed);
-      return sealed;
-    },
-    openServerRequest: (sealed, scope) => SERVER_REQUEST_ID.open(ring, bindingIn(scope), sealed, now()),
+    claimNumber: createNumbersInFlight(),
+    serverRequests: remembering(SERVER_REQUEST_ID(ring, now)),
     claimReply: createReplyClaims(ring, now, claimedReplies),
-    recallServerRequest: (id, session) => forwardedRequests.find(session.hash ?? '', id),
-    sealEvent: (event, scope) => EVENT_ID.seal(ring, bindingIn(scope), event, now() + SESSION_TTL_MS),
-    openEvent: (sealed, scope) => EVENT_ID.open(ring, bindingIn(scope), sealed, now()),
+    events: EVENT_ID(ring, now),
   };
 }
 
-/** Creates the port of request state, which is bound to its caller and to the request that it belongs to. */
-function createRequestStatePort(ring: KeyRing, now: () => number): RequestStatePort {
-  function bindingFor(scope: RequestStateScope, principal: Principal): readonly string[] {
-    const { upstream, method, target } = scope;
-    const params = ring.hmac('request-state', scope.params);
-    return [...bindingOf(upstream, principal), method, target, params];
-  }
+/** Beyond this number the oldest are forgotten first. */
+const MAX_REMEMBERED_REQUESTS = 4096;
 
+/**
+ * Remembers the newest requests that were sealed by their sender's own id, which is what it cancels them by. One that is
+ * not found is not cancelled, and its response is ignored.
+ */
+export function remembering<Facts extends { readonly id: RequestId }, Text extends string | undefined>({
+  seal,
+  open,
+}: Sealed<Facts, SessionScope, Text>): SealedRequests<Facts, Text> {
+  const recent = createRecentTable<string>({ max: MAX_REMEMBERED_REQUESTS });
   return {
-    seal: (state, scope, principal) =>
-      REQUEST_STATE.seal(ring, bindingFor(scope, principal), state, now() + REQUEST_STATE_TTL_MS),
-    open: (sealed, scope, principal) => REQUEST_STATE.open(ring, bindingFor(scope, principal), sealed, now()),
+    seal(request, scope) {
+      const sealed = seal(request, scope);
+      if (sealed !== undefined) recent.set(scope.session.hash ?? '', request.id, sealed);
+      return sealed;
+    },
+    open,
+    recall: (id, session) => recent.find(session.hash ?? '', id),
   };
 }
 
 /** Creates the port of legacy SSE sessions: request ids, and the clients' streams that this replica holds. */
 function createLegacySsePort(ring: KeyRing, now: () => number): LegacySsePort {
-  const openStreams = createOpenLegacyStreams<ClientEnd>();
-  // Kept for cancellations, which name a request by the client's id.
-  const sent = createForwardedRequests();
+  const ends = createRunningTable<ClientEnd>();
   return {
-    sealRequest(request, scope) {
-      const expiresAtMs = now() + SESSION_TTL_MS;
-      const sealed = LEGACY_REQUEST_ID.seal(ring, bindingIn(scope), request, expiresAtMs);
-      if (sealed !== undefined) sent.add(scope.session.hash ?? '', request.id, sealed);
-      return sealed;
-    },
-    openRequest: (sealed, scope) => LEGACY_REQUEST_ID.open(ring, bindingIn(scope), sealed, now()),
-    recallRequest: (id, session) => sent.find(session.hash ?? '', id),
-    registerClientEnd: (session, end) => openStreams.register(session.hash ?? '', end),
-    findClientEnd: (session) => openStreams.find(session.hash ?? ''),
+    requests: remembering(LEGACY_REQUEST_ID(ring, now)),
+    registerClientEnd: (session, end) => ends.enter(session.hash ?? '', undefined, end),
+    findClientEnd: (session) => ends.find(session.hash ?? '', undefined).at(-1),
   };
 }
-
-/** Longest lifetime of a task id, whatever lifetime the server promises. */
-export const MAX_TASK_TTL_MS = 7 * 24 * 60 * 60 * 1000;
-/** How much longer an id lives than its task: servers may keep tasks a little longer, and clocks differ. */
-export const TASK_GRACE_MS = 60 * 60 * 1000;
-
-/**
- * Creates the port of tasks. Task ids are sealed for as long as the server keeps the task, within a bound, and
- * remembered for a while, so that what a server reports under its own id can be passed on under the client's.
- */
-export function createTaskPort(ring: KeyRing, now: () => number): TaskPort {
-  const knownTasks = createKnownTasks();
-  return {
-    seal(task, ttlMs, { upstream, principal }) {
-      const caller = ownerKey(principal, upstream);
-      const binding = bindingOf(upstream, principal);
-      const lifetimeMs = Math.min((ttlMs ?? MAX_TASK_TTL_MS) + TASK_GRACE_MS, MAX_TASK_TTL_MS);
-      // A task that is reported again, as when its stream is resumed, keeps the id that its client knows, if at least
-      // half of that id's lifetime is left.
-      const known = knownTasks.find(caller, task.id);
-      const isFresh = (one: string): boolean => TASK_ID.open(ring, binding, one, now() + lifetimeMs / 2) !== undefined;
-      if (known !== undefined && isSame(known, task) && isFresh(known.sealed)) return known.sealed;
-      const sealed = TASK_ID.seal(ring, binding, task, now() + lifetimeMs);
-      if (sealed !== undefined) knownTasks.addCreated(caller, { ...task, sealed });
-      return sealed;
-    },
-    open(sealed, { upstream, principal }) {
-      const task = TASK_ID.open(ring, bindingOf(upstream, principal), sealed, now());
-      if (task !== undefined) knownTasks.add(ownerKey(principal, upstream), { ...task, sealed });
-      return task;
-    },
-    recall: (id, { upstream, principal }) => knownTasks.find(ownerKey(principal, upstream), id),
-    inputRequestsOf: (id, { upstream, principal }) => knownTasks.inputRequestsOf(ownerKey(principal, upstream), id),
-  };
-}
-
-function isSame(one: object, other: object): boolean {
-  return JSON.stringify({ ...one, sealed: '' }) === JSON.stringify({ ...other, sealed: '' });
-}
-
-/**
- * Bound to the list and to no caller: pages are kept for all callers with the same rules, and what a cursor leads to is
- * filtered for whoever asks. It lasts as long as the server takes it.
- */
-function createCursorPort(ring: KeyRing, now: () => number): Ports['cursors'] {
-  return {
-    seal: (cursor, { upstream, method }) => UPSTREAM_CURSOR.seal(ring, [upstream, method], cursor, LATEST_EXPIRY_MS),
-    open: (sealed, { upstream, method }) => UPSTREAM_CURSOR.open(ring, [upstream, method], sealed, now()),
-  };
-}
-
-/** How long a client may wait between two pages. */
-const CURSOR_TTL_MS = 60 * 60 * 1000;
 
 type AggregatePortDependencies = Pick<Aggregates, 'get'> & {
   settings(): Settings;
@@ -394,27 +311,17 @@ type AggregatePortDependencies = Pick<Aggregates, 'get'> & {
 };
 
 /**
- * Creates the port of aggregates: cursors sealed by the key ring; listed resources, lost backend sessions, running
- * backend requests and what is known of backends that hang in the memory of this replica.
+ * Creates the port of aggregates: sealed cursors; and listed resources, lost backend sessions, running backend requests
+ * and what is known of backends that hang in the memory of this replica.
  */
 function createAggregatePort({ get, settings, ring, now }: AggregatePortDependencies): AggregatePort {
   const listed = createListedResources();
   const lost = createLostBackends(now);
-  const running = createRunningBackends();
-  const bindingAt = ({ aggregate, principal, method }: ListScope): readonly string[] => [
-    ...bindingOf(aggregate, principal),
-    method,
-  ];
+  const running = createRunningTable<string>();
   return {
     get,
-    sealCursor: (cursors, scope) => LIST_CURSOR.seal(ring, bindingAt(scope), cursors, now() + CURSOR_TTL_MS),
-    openCursor: (sealed, scope) => LIST_CURSOR.open(ring, bindingAt(scope), sealed, now()),
-    reportLostBackend(aggregate, upstream, principal) {
-      const key = ownerKey(principal, aggregate, upstream);
-      if (lost.isFrequent(key)) return false;
-      lost.note(key);
-      return true;
-    },
+    cursors: LIST_CURSOR(ring, now),
+    reportLostBackend: (aggregate, upstream, principal) => lost.note(ownerKey(principal, aggregate), upstream),
     noteResources: (aggregate, principal, page) => listed.note(ownerKey(principal, aggregate), page),
     recallResource: ({ aggregate, principal, uri }, backends) =>
       listed.recall(ownerKey(principal, aggregate), uri, backends),

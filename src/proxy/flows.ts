@@ -160,7 +160,7 @@ function flowsForReply(
   if (serverRequestId === undefined || session === undefined || rule.method === ROOTS) return NO_FLOWS;
   const { upstream } = incoming;
   const scope = { upstream, principal, session };
-  const about = ports.sessions.openServerRequest(serverRequestId, scope)?.about;
+  const about = ports.sessions.serverRequests.open(serverRequestId, scope)?.about;
   return about === undefined ? all.anyOf(upstream) : all.of(upstream, about.kind, nameOf(about) ?? '').flows;
 }
 

@@ -24,6 +24,15 @@ import type { Reason } from '../policy/reasons.js';
 import type { RefusedToken, RequestRecord } from '../policy/record.js';
 import type { PolicySet } from '../policy/rules.js';
 import type {
+  CallerListScope,
+  CallerScope,
+  ListScope,
+  RequestScope,
+  Sealed,
+  SealedRequests,
+  SessionScope,
+} from '../policy/sealed.js';
+import type {
   EventFacts,
   OpenedTask,
   SentRequestFacts,
@@ -120,13 +129,6 @@ export type Aggregate = {
   snapshot(upstream: string): Snapshot | undefined;
 };
 
-/** A list of an aggregate that is read page by page: its caller and its method. */
-export type ListScope = {
-  readonly aggregate: string;
-  readonly principal: Principal;
-  readonly method: string;
-};
-
 /** The upstreams that kept an aggregate waiting for its whole time and have not answered one within it since. */
 export type HangingBackends = {
   has(upstream: string): boolean;
@@ -138,15 +140,6 @@ type ResourceLookup = {
   readonly aggregate: string;
   readonly principal: Principal;
   readonly uri: string;
-};
-
-/** What the request state of an input-required exchange is bound to besides the caller (MCP 2026-07-28). */
-export type RequestStateScope = {
-  readonly upstream: string;
-  readonly method: string;
-  readonly target: string;
-  /** Canonical text of the params, without what changes from round to round. */
-  readonly params: string;
 };
 
 /** An open stream of a client, as the stream registry needs it. */
@@ -179,29 +172,19 @@ export type OpenLease = {
 /** Why a change ends a lease, as far as that is known without asking an issuer; `undefined` if it does not. */
 export type Change = (lease: OpenLease) => Refusal | undefined;
 
-/** What a sealed value is bound to: a session of one caller at one upstream. It opens nowhere else. */
-export type SessionScope = {
-  readonly upstream: string;
-  readonly principal: Principal;
-  readonly session: SessionFacts;
-};
-
-/** The owner of a task, and its upstream. */
-export type TaskScope = { readonly upstream: string; readonly principal: Principal };
-
 /** The ids of tasks, which clients carry sealed. */
 export type TaskPort = {
   /**
    * Seals a task into the id that this caller is given, valid for the server's `ttlMs` up to a bound;
    * `undefined` if what it must carry is too long.
    */
-  seal(task: TaskFacts, ttlMs: number | null | undefined, scope: TaskScope): string | undefined;
+  seal(task: TaskFacts, ttlMs: number | null | undefined, scope: CallerScope): string | undefined;
   /** Opens such an id; `undefined` if it was not issued to this caller, or has expired. */
-  open(sealed: string, scope: TaskScope): TaskFacts | undefined;
+  open(sealed: string, scope: CallerScope): TaskFacts | undefined;
   /** This caller's task with the given server-side id, if this replica has seen it recently. */
-  recall(id: string, scope: TaskScope): OpenedTask | undefined;
+  recall(id: string, scope: CallerScope): OpenedTask | undefined;
   /** The input requests that a task has already made and repeats at every poll, by a hash of their content. */
-  inputRequestsOf(id: string, scope: TaskScope): RememberedInputRequests;
+  inputRequestsOf(id: string, scope: CallerScope): RememberedInputRequests;
 };
 
 /** The items of one page of a list, as the upstream sent them. */
@@ -209,12 +192,8 @@ export type ObservedPage = Omit<Page, 'atMs'>;
 
 /** The streams of legacy SSE: one for each session, on which every response arrives. */
 export type LegacySsePort = {
-  /** Seals a request into the id that the server is sent; `undefined` if it is too long. */
-  sealRequest(sent: SentRequestFacts, scope: SessionScope): string | undefined;
-  /** Opens such an id; `undefined` if it was not sent in this session of this caller. */
-  openRequest(sealed: string, scope: SessionScope): SentRequestFacts | undefined;
-  /** The sealed id of a recently sent request, if this replica knows it. */
-  recallRequest(id: RequestId, session: SessionFacts): string | undefined;
+  /** The ids under which the server sees requests; a request whose id would be too long is not sent. */
+  readonly requests: SealedRequests<SentRequestFacts, string | undefined>;
   /** Registers the client's end of a legacy SSE stream; the returned function unregisters it. */
   registerClientEnd(session: SessionFacts, end: ClientEnd): () => void;
   /** The client's end of a legacy SSE stream; `undefined` if this replica does not hold it. */
@@ -264,20 +243,15 @@ export type SessionPort = {
    * the same owner has this number as its id in another spelling.
    */
   claimNumber(owner: string, id: RequestId, literal: string): (() => void) | undefined;
-  /** Seals a server request into the id that the client is given. */
-  sealServerRequest(request: ServerRequestFacts, scope: SessionScope): string;
-  /** Opens such an id; `undefined` if it was not given out in this session of this caller. */
-  openServerRequest(sealed: string, scope: SessionScope): ServerRequestFacts | undefined;
-  /** The sealed id of a recently forwarded server request, if this replica knows it. */
-  recallServerRequest(id: RequestId, session: SessionFacts): string | undefined;
+  /** The ids under which clients see server requests. */
+  readonly serverRequests: SealedRequests<ServerRequestFacts>;
   /**
    * Claims the one reply to a server request, by its sealed id: true only for the first reply on any replica,
    * `unavailable` if the store cannot be reached. `caller` is the key of who replies.
    */
   claimReply(sealed: string, session: SessionFacts, caller: string): ReplayOutcome | Promise<ReplayOutcome>;
-  /** Seals an event id; `undefined` if the stream cannot be resumed after that event. */
-  sealEvent(event: EventFacts, scope: SessionScope): string | undefined;
-  openEvent(sealed: string, scope: SessionScope): EventFacts | undefined;
+  /** The ids of events; a stream cannot be resumed after one whose id would be too long. */
+  readonly events: Sealed<EventFacts, SessionScope, string | undefined>;
 };
 
 /** What is known of each upstream, and everything that is sent to it. */
@@ -373,30 +347,11 @@ type ProgressPort = {
   find(session: string, token: RequestId): RunningRequest | undefined;
 };
 
-/** The request state of an upstream, which clients carry sealed (MCP 2026-07-28). */
-export type RequestStatePort = {
-  /** `undefined` if it is too long to carry. */
-  seal(state: string, scope: RequestStateScope, principal: Principal): string | undefined;
-  /** Opens state that was sealed for this caller and this request; `undefined` for any other. */
-  open(sealed: string, scope: RequestStateScope, principal: Principal): string | undefined;
-};
-
-/** The cursors of lists of an upstream that clients carry sealed, so that neither side can put text into them. */
-type CursorPort = {
-  seal(cursor: string, scope: CursorScope): string;
-  /** Opens such a cursor; `undefined` for anything else. */
-  open(sealed: string, scope: CursorScope): string | undefined;
-};
-
-type CursorScope = { readonly upstream: string; readonly method: string };
-
 /** The aggregates, and what is remembered of their backends. */
 export type AggregatePort = {
   get(name: string): Aggregate | undefined;
-  /** Seals the position at which each backend's list continues. */
-  sealCursor(cursors: ReadonlyMap<string, string>, scope: ListScope): string;
-  /** Opens such a cursor; `undefined` for anything else. */
-  openCursor(sealed: string, scope: ListScope): ReadonlyMap<string, string> | undefined;
+  /** The positions at which each backend's list continues. */
+  readonly cursors: Sealed<ReadonlyMap<string, string>, CallerListScope>;
   /** Notes that a backend lost its session. False if that happens too often; then the backend is left out. */
   reportLostBackend(aggregate: string, upstream: string, principal: Principal): boolean;
   /** Notes which resources a backend listed to a caller, so that a URI can be mapped to its backend. */
@@ -430,9 +385,11 @@ export type Ports = {
   readonly audit: AuditPort;
   readonly streams: StreamPort;
   readonly progress: ProgressPort;
-  readonly requestState: RequestStatePort;
+  /** The request state of an upstream (MCP 2026-07-28). */
+  readonly requestState: Sealed<string, RequestScope, string | undefined>;
   readonly tasks: TaskPort;
-  readonly cursors: CursorPort;
+  /** The cursors of lists of an upstream, sealed so that neither side can put text into them. */
+  readonly cursors: Sealed<string, ListScope>;
   readonly legacySse: LegacySsePort;
   readonly aggregates: AggregatePort;
 };

@@ -694,7 +694,7 @@ async function checkCancellation(
   const { call, session } = context;
   const id = params?.['requestId'];
   const sealed =
-    isRequestId(id) && session !== undefined ? call.ports.sessions.recallServerRequest(id, session) : undefined;
+    isRequestId(id) && session !== undefined ? call.ports.sessions.serverRequests.recall(id, session) : undefined;
   const outcome = sealed === undefined ? undefined : await inspect(context, reading);
   if (sealed === undefined || outcome === undefined || outcome.kind === 'withhold') {
     drop(call, sealed === undefined ? 'foreign-message' : 'withheld-notice');

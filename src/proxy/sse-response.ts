@@ -59,7 +59,7 @@ function eventIds(
     if (upstreamId === undefined || !EVENT_ID.test(upstreamId)) return undefined;
     // Resuming a stream does not restart the time limit of its request.
     const requestedAt = call.requestedAt ?? incoming.receivedAt;
-    return ports.sessions.sealEvent({ upstreamId, request: requestOf(), requestedAt }, scope);
+    return ports.sessions.events.seal({ upstreamId, request: requestOf(), requestedAt }, scope);
   };
 }
 

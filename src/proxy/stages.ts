@@ -129,7 +129,7 @@ function admitRead(
     reading,
     isLegacySse: incoming.legacySsePath === 'message',
     openSession: (sealed) => ports.sessions.open(sealed, upstream, principal),
-    openServerRequest: (id, session) => ports.sessions.openServerRequest(id, { upstream, principal, session }),
+    openServerRequest: (id, session) => ports.sessions.serverRequests.open(id, { upstream, principal, session }),
     openTask: (sealed) => ports.tasks.open(sealed, { upstream, principal }),
     grants: () => grantsForCaller(snapshot, principal),
     mayShowApps: () => snapshot.mayShowApps(principal),
@@ -289,7 +289,7 @@ function findWithdrawn(
   const { serverRequestId, session } = admitted;
   if (serverRequestId === undefined || session === undefined) return undefined;
   const scope = { upstream: call.incoming.upstream, principal, session };
-  const about = call.ports.sessions.openServerRequest(serverRequestId, scope)?.about;
+  const about = call.ports.sessions.serverRequests.open(serverRequestId, scope)?.about;
   const decision = about && decideVisible(call.snapshot, principal, admitted, about);
   if (decision?.verdict !== 'deny') return undefined;
   noteDecision(call, decision, undefined);

@@ -79,20 +79,25 @@ export class BoundedMap<K, V> extends Map<K, V> {
 }
 
 type OwnedBounds<V> = {
+  /** The most that all entries may weigh together, and those of one owner. */
   readonly max: number;
   readonly maxPerOwner: number;
   /** Whether a value may be evicted now; if none may, the map exceeds its bounds. */
   readonly mayForget?: (value: V) => boolean;
 };
 
+type Owned<V> = { readonly owner: string; readonly value: V; readonly weight: number };
+
 /**
- * A map whose entries have owners, in the order in which they were set last. INVARIANT: an owner at its own bound
- * forgets its own oldest entry, never another's.
+ * A map whose entries have owners, in the order in which they were set last. An entry weighs 1 unless it is said, and one
+ * that is heavier than its owner may have is not kept. INVARIANT: an owner at its own bound forgets its own oldest entry,
+ * never another's.
  */
 export class OwnedMap<K, V> {
-  readonly #entries = new Map<K, { readonly owner: string; readonly value: V }>();
-  readonly #owned = new Map<string, Set<K>>();
+  readonly #entries = new Map<K, Owned<V>>();
+  readonly #owned = new Map<string, { readonly keys: Set<K>; weight: number }>();
   readonly #bounds: OwnedBounds<V>;
+  #weight = 0;
 
   constructor(bounds: OwnedBounds<V>) {
     this.#bounds = bounds;
@@ -107,34 +112,42 @@ export class OwnedMap<K, V> {
   }
 
   /** Sets the newest entry of all, and of its owner. */
-  set(key: K, value: V, owner: string): void {
+  set(key: K, value: V, owner: string, weight = 1): void {
     this.delete(key);
     const { max, maxPerOwner } = this.#bounds;
+    if (weight > maxPerOwner) return;
     const own = this.#owned.get(owner);
-    if (own !== undefined && own.size >= maxPerOwner) this.#forgetOldest(own);
-    else if (this.#entries.size >= max) this.#forgetOldest(this.#entries.keys());
-    this.#entries.set(key, { owner, value });
-    const kept = this.#owned.get(owner);
-    if (kept === undefined) this.#owned.set(owner, new Set([key]));
-    else kept.add(key);
+    if (own !== undefined) this.#makeRoom(own.keys, () => own.weight + weight <= maxPerOwner);
+    this.#makeRoom(this.#entries.keys(), () => this.#weight + weight <= max);
+    this.#entries.set(key, { owner, value, weight });
+    this.#weight += weight;
+    const kept = this.#owned.get(owner) ?? { keys: new Set(), weight: 0 };
+    kept.keys.add(key);
+    kept.weight += weight;
+    this.#owned.set(owner, kept);
   }
 
   delete(key: K): void {
     const entry = this.#entries.get(key);
     if (entry === undefined) return;
     this.#entries.delete(key);
+    this.#weight -= entry.weight;
     const own = this.#owned.get(entry.owner);
-    own?.delete(key);
-    if (own?.size === 0) this.#owned.delete(entry.owner);
+    if (own === undefined) return;
+    own.keys.delete(key);
+    own.weight -= entry.weight;
+    if (own.keys.size === 0) this.#owned.delete(entry.owner);
   }
 
-  #forgetOldest(keys: Iterable<K>): void {
+  /** Forgets the oldest of these entries, as far as they may be forgotten, until there is room. */
+  #makeRoom(keys: Iterable<K>, hasRoom: () => boolean): void {
+    if (hasRoom()) return;
     const { mayForget } = this.#bounds;
     for (const key of keys) {
       const entry = this.#entries.get(key);
       if (entry === undefined || mayForget?.(entry.value) === false) continue;
       this.delete(key);
-      return;
+      if (hasRoom()) return;
     }
   }
 }

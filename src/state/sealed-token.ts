@@ -1,15 +1,14 @@
-// Seals what clients and upstreams carry for the gateway: AES-256-GCM under a key of its purpose; and each kind of it:
-// session ids, list cursors, event ids, ids of server requests and of requests over legacy SSE, request states and task
-// ids. Each is bound to the upstream and to issuer, subject and client of the caller (or to more), never to the bytes of
-// a token. Any replica with the gateway key opens it; nothing is stored. Possession of a sealed value proves nothing:
-// every value that it is bound to is associated data, compared by the cipher byte by byte. Why something does not open is
-// never reported.
+// Seals what clients and upstreams carry for the gateway, AES-256-GCM under a key of its purpose, and has one declaration
+// for each kind of it, with its lifetime and what it is bound to: the upstream and issuer, subject and client of the
+// caller, or more, never the bytes of a token. Any replica with the gateway key opens it; nothing is stored. Possession
+// proves nothing: what a value is bound to is associated data, compared by the cipher byte by byte. Why something does not
+// open is never reported.
 // Layout: version 1 | key tag 8 | expiry ms 6 | nonce 12 | ciphertext | tag 16, as base64url without padding.
 // The header, up to the nonce, is in clear text and authenticated (NIST SP 800-38D;
 // docs/reference/state.md#what-is-sealed).
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import type { Owner } from '../policy/principal.js';
+import type { CallerListScope, CallerScope, ListScope, RequestScope, Sealed, SessionScope } from '../policy/sealed.js';
 import type {
   EventFacts,
   RequestFacts,
@@ -121,7 +120,7 @@ export function open(
   return bytes.readUIntBE(EXPIRY_AT, EXPIRY_BYTES) > nowMs ? payload.toString('utf8') : undefined;
 }
 
-/** One kind of sealed value: JSON, sealed under a purpose of its own and bound to exact strings. */
+/** A kind of sealed value: JSON, sealed under a purpose of its own and bound to exact strings. */
 type SealedToken<Payload, Text extends string | undefined = string> = {
   /** Seals until `expiresAtMs` (milliseconds since the epoch). Two calls never return the same text. */
   seal(ring: KeyRing, bound: readonly string[], payload: Payload, expiresAtMs: number): Text;
@@ -174,15 +173,50 @@ export function sealedToken<Payload, Written>(
   };
 }
 
-/**
- * Binds a sealed value to a caller at an upstream, or at an aggregate: exact strings, as verified, without trimming,
- * case folding or normalization.
- */
-export function bindingOf(
-  upstream: string,
-  { issuerUrl, subject, client }: Owner,
-): readonly [string, string, string, string] {
+type Carried<Payload, Scope, Written> = Form<Payload, Written> & {
+  /** How long a value opens, unless whoever seals it says otherwise. */
+  readonly ttlMs: number;
+  /** Exact strings, as verified, without trimming, case folding or normalization. */
+  readonly bind: (scope: Scope, ring: KeyRing) => readonly string[];
+};
+
+/** A kind that clients or servers carry, under the keys of one gateway. */
+type SealedKind<Payload, Scope, Text extends string | undefined> = (
+  ring: KeyRing,
+  now: () => number,
+) => Sealed<Payload, Scope, Text> & { seal(payload: Payload, scope: Scope, ttlMs?: number): Text };
+
+/** A kind of {@link sealedToken} that is bound to a scope and opens for a time. */
+function sealed<Payload, Scope, Written = Payload>(
+  purpose: string,
+  form: Carried<Payload, Scope, Written> & { readonly maxPayload: number },
+): SealedKind<Payload, Scope, string | undefined>;
+function sealed<Payload, Scope, Written = Payload>(
+  purpose: string,
+  form: Carried<Payload, Scope, Written>,
+): SealedKind<Payload, Scope, string>;
+function sealed<Payload, Scope, Written>(
+  purpose: string,
+  { ttlMs: usualMs, bind, ...form }: Carried<Payload, Scope, Written> & { readonly maxPayload?: number },
+): SealedKind<Payload, Scope, string | undefined> {
+  const kind = sealedToken<Payload, Written>(purpose, form);
+  return (ring, now) => ({
+    seal: (payload: Payload, scope: Scope, ttlMs: number = usualMs) =>
+      kind.seal(ring, bind(scope, ring), payload, Math.min(now() + ttlMs, LATEST_EXPIRY_MS)),
+    open: (text, scope) => kind.open(ring, bind(scope, ring), text, now()),
+  });
+}
+
+/** The latest time that a sealed value can state. */
+export const LATEST_EXPIRY_MS = 2 ** 48 - 1;
+
+/** A caller at an upstream, or at an aggregate. */
+function bindToCaller({ upstream, principal: { issuerUrl, subject, client } }: CallerScope): readonly string[] {
   return [upstream, issuerUrl, subject, client];
+}
+
+function bindToSession(scope: SessionScope): readonly string[] {
+  return [...bindToCaller(scope), scope.session.hash ?? ''];
 }
 
 type AggregateTarget = Extract<SessionTarget, { readonly kind: 'aggregate' }>;
@@ -197,7 +231,9 @@ type WrittenSession = Omit<SessionFacts, 'target'> & {
 export const SESSION_TTL_MS = 24 * 60 * 60 * 1000;
 
 /** What the gateway must know of a session (MCP 2025-11-25, session management). */
-export const SESSION_ID = sealedToken<SessionFacts, WrittenSession>('session/2', {
+export const SESSION_ID = sealed<SessionFacts, CallerScope, WrittenSession>('session/2', {
+  ttlMs: SESSION_TTL_MS,
+  bind: bindToCaller,
   write({ version, target, allowedServerRequests, tasks, apps }) {
     return {
       version,
@@ -221,19 +257,31 @@ export function sessionHash(ring: KeyRing, id: string): string | undefined {
   return ring.hmacUnder(keyTagOf(id), 'session', id);
 }
 
-/**
- * The cursor of a list of an aggregate: where each backend's list continues, bound also to the method. Backends choose
- * their own cursors, and some are long; the empty string is a cursor like any other (MCP 2025-11-25, pagination).
- */
-export const LIST_CURSOR = sealedToken<ReadonlyMap<string, string>, readonly (readonly [string, string])[]>('cursor', {
-  write: (cursors) => [...cursors],
-  read: (cursors) => new Map(cursors),
-  maxCharacters: 256 * 1024,
-});
+/** How long a client of an aggregate may wait between two pages. */
+const CURSOR_TTL_MS = 60 * 60 * 1000;
+/** Servers choose their own cursors, and some are long. */
+const MAX_CURSOR_CHARACTERS = 256 * 1024;
 
-/** The cursor of a list of one upstream, bound also to the method. */
-export const UPSTREAM_CURSOR = sealedToken<string>('upstream-cursor', {
-  maxCharacters: 256 * 1024,
+/**
+ * The cursor of a list of an aggregate: where each backend's list continues. The empty string is a cursor like any other
+ * (MCP 2025-11-25, pagination).
+ */
+export const LIST_CURSOR = sealed<ReadonlyMap<string, string>, CallerListScope, readonly (readonly [string, string])[]>(
+  'cursor',
+  {
+    ttlMs: CURSOR_TTL_MS,
+    bind: (scope) => [...bindToCaller(scope), scope.method],
+    write: (cursors) => [...cursors],
+    read: (cursors) => new Map(cursors),
+    maxCharacters: MAX_CURSOR_CHARACTERS,
+  },
+);
+
+/** The cursor of a list of one upstream, for as long as the server takes it. */
+export const UPSTREAM_CURSOR = sealed<string, ListScope>('upstream-cursor', {
+  ttlMs: Number.POSITIVE_INFINITY,
+  bind: ({ upstream, method }) => [upstream, method],
+  maxCharacters: MAX_CURSOR_CHARACTERS,
 });
 
 const MAX_FIRST_USE = 4 * 1024 * 1024;
@@ -243,9 +291,6 @@ export const FIRST_USE = sealedToken<string>('first-use', {
   maxPayload: MAX_FIRST_USE,
   maxCharacters: 2 * MAX_FIRST_USE,
 });
-
-/** The latest time that a sealed value can state, for one that the store forgets. */
-export const LATEST_EXPIRY_MS = 2 ** 48 - 1;
 
 /** The part of a request that is sealed, by which its response is checked. */
 function requestOf(request: RequestFacts): RequestFacts {
@@ -258,21 +303,28 @@ function requestOf(request: RequestFacts): RequestFacts {
 }
 
 /**
- * The id of an event in a stream: the upstream's own id and the request that the stream answers, bound also to the
- * session, so that any replica checks a resumed stream by it. Headers are bounded: an event whose id would be longer
+ * The id of an event in a stream: the upstream's own id and the request that the stream answers, so that any replica
+ * checks a resumed stream by it. Headers are bounded: an event whose id would be longer
  * gets none, and the stream continues (MCP 2025-11-25, resumability and redelivery).
  */
-export const EVENT_ID = sealedToken<EventFacts>('event/3', {
+export const EVENT_ID = sealed<EventFacts, SessionScope>('event/3', {
+  ttlMs: SESSION_TTL_MS,
+  bind: bindToSession,
   write: ({ upstreamId, request, requestedAt }) =>
     request === undefined ? { upstreamId, request } : { upstreamId, request: requestOf(request), requestedAt },
   maxPayload: 4096,
 });
 
+/** How long a server request waits for its reply, which a person may have to give. */
+export const SERVER_REQUEST_TTL_MS = 2 * 60 * 60 * 1000;
+
 /**
- * The id under which a client sees a server request: the server's own id and what was requested, bound also to the
- * session, so that nobody else can reply (MCP 2025-11-25, transports).
+ * The id under which a client sees a server request: the server's own id and what was requested. Bound to the session,
+ * so that nobody else can reply (MCP 2025-11-25, transports).
  */
-export const SERVER_REQUEST_ID = sealedToken<ServerRequestFacts>('server-request/4', {
+export const SERVER_REQUEST_ID = sealed<ServerRequestFacts, SessionScope>('server-request/4', {
+  ttlMs: SERVER_REQUEST_TTL_MS,
+  bind: bindToSession,
   write: ({ id, method, name, about }) => ({
     ...{ id, method, name },
     ...(about !== undefined && { about }),
@@ -281,10 +333,12 @@ export const SERVER_REQUEST_ID = sealedToken<ServerRequestFacts>('server-request
 
 /**
  * The id under which a legacy SSE server sees a request: the client's own id and the plan by which the response is
- * checked, bound also to the session, so that the replica that holds the stream can check the response to a request that
- * another replica sent. Servers store ids and return them, so a request whose id would be longer is not sent.
+ * checked, so that the replica that holds the stream can check the response to a request that another replica sent.
+ * Servers store ids and return them, so a request whose id would be longer is not sent.
  */
-export const LEGACY_REQUEST_ID = sealedToken<SentRequestFacts>('request/3', {
+export const LEGACY_REQUEST_ID = sealed<SentRequestFacts, SessionScope>('request/3', {
+  ttlMs: SESSION_TTL_MS,
+  bind: bindToSession,
   write: (sent) => ({
     ...requestOf(sent),
     allowedServerRequests: sent.allowedServerRequests,
@@ -294,27 +348,33 @@ export const LEGACY_REQUEST_ID = sealedToken<SentRequestFacts>('request/3', {
 });
 
 /** How long a person may take to reply to an input-required result. */
-export const REQUEST_STATE_TTL_MS = 15 * 60 * 1000;
+const REQUEST_STATE_TTL_MS = 15 * 60 * 1000;
 /** The longest state of an upstream that is carried, in UTF-16 units. */
 export const MAX_STATE_CHARS = 64 * 1024;
 
 /**
- * What a stateless client carries between the rounds of an input-required result: the upstream's own state, bound also
- * to the request: its method, its target and a digest of its params without what changes from round to round (MCP
- * 2026-07-28, multi-round-trip requests).
+ * What a stateless client carries between the rounds of an input-required result: the upstream's own state, bound to the
+ * request by its method, its target and a digest of its params (MCP 2026-07-28, multi-round-trip requests).
  */
-export const REQUEST_STATE = sealedToken<string, string | undefined>('request-state/2', {
+export const REQUEST_STATE = sealed<string, RequestScope, string | undefined>('request-state/2', {
+  ttlMs: REQUEST_STATE_TTL_MS,
+  bind: (scope, ring) => [...bindToCaller(scope), scope.method, scope.target, ring.hmac('request-state', scope.params)],
   write: (state) => (state.length > MAX_STATE_CHARS ? undefined : state),
   // As JSON a character takes up to six bytes, of which base64url makes eight.
   maxPayload: 6 * MAX_STATE_CHARS + 2,
   maxCharacters: 8 * MAX_STATE_CHARS + 256,
 });
 
+/** Longest lifetime of a task id, whatever lifetime the server promises. */
+export const MAX_TASK_TTL_MS = 7 * 24 * 60 * 60 * 1000;
+
 /**
  * The id under which a client knows a task: the server's own id and what its result is checked by. It is also sent in
  * a header, so a task whose id would be longer is not carried (MCP 2025-11-25, tasks, security; the Tasks extension).
  */
-export const TASK_ID = sealedToken<TaskFacts>('task/2', {
+export const TASK_ID = sealed<TaskFacts, CallerScope>('task/2', {
+  ttlMs: MAX_TASK_TTL_MS,
+  bind: bindToCaller,
   write: ({ id, era, tool, maxResultBytes, profiles }) => ({
     ...{ id, era, tool, maxResultBytes, profiles },
   }),

@@ -39,7 +39,7 @@ replace('revocations', {
     return { ...known, hasCapacity: () => known.list().length < few.revocations };
   },
 });
-replace('tables', {
+replace('aggregates', {
   createListedResources: (real) => real.createListedResources({ maxUris: few.uris, maxUrisPerCaller: few.urisOfOne }),
 });
 

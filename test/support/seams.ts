@@ -11,7 +11,7 @@ type Modules = {
   readonly server: typeof import('../../src/http/server.js');
   readonly memory: typeof import('../../src/state/memory.js');
   readonly revocations: typeof import('../../src/state/revocations.js');
-  readonly tables: typeof import('../../src/state/replica-tables.js');
+  readonly aggregates: typeof import('../../src/state/aggregate-memory.js');
   readonly redis: typeof import('../../src/state/redis.js');
   readonly sanitizer: typeof import('../../src/inspection/message-sanitizer.js');
   readonly prefilter: typeof import('../../src/inspection/prefilter/prefilter.js');
@@ -68,7 +68,7 @@ vi.mock('../../src/gateway/config-version.js', replaceable('versions'));
 vi.mock('../../src/http/server.js', replaceable('server'));
 vi.mock('../../src/state/memory.js', replaceable('memory'));
 vi.mock('../../src/state/revocations.js', replaceable('revocations'));
-vi.mock('../../src/state/replica-tables.js', replaceable('tables'));
+vi.mock('../../src/state/aggregate-memory.js', replaceable('aggregates'));
 vi.mock('../../src/state/redis.js', replaceable('redis'));
 vi.mock('../../src/inspection/message-sanitizer.js', replaceable('sanitizer'));
 vi.mock('../../src/inspection/prefilter/prefilter.js', replaceable('prefilter'));

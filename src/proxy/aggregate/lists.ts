@@ -140,8 +140,8 @@ function openCursors(
 ): Cursors | 'foreign' | undefined {
   const cursor = paramsOf(admitted)['cursor'];
   if (typeof cursor !== 'string') return undefined;
-  const scope = { aggregate: context.aggregate.name, principal, method: admitted.rule.method };
-  return context.ports.aggregates.openCursor(cursor, scope) ?? 'foreign';
+  const scope = { upstream: context.aggregate.name, principal, method: admitted.rule.method };
+  return context.ports.aggregates.cursors.open(cursor, scope) ?? 'foreign';
 }
 
 /** The requests for all backends, or for those whose lists continue. */
@@ -229,8 +229,8 @@ async function readPageOf(
 function cursorOf({ context, principal }: VerifiedRequest, method: string, pages: readonly Page[]): string | undefined {
   const nextCursors = cursorsThatFit(pages);
   if (nextCursors.length === 0) return undefined;
-  const scope = { aggregate: context.aggregate.name, principal, method };
-  return context.ports.aggregates.sealCursor(new Map(nextCursors), scope);
+  const scope = { upstream: context.aggregate.name, principal, method };
+  return context.ports.aggregates.cursors.seal(new Map(nextCursors), scope);
 }
 
 /** Selects the cursors that fit. A list whose cursor is too long ends here, without ending the others. */

@@ -8,6 +8,7 @@
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/decision.js';
 import { callerKeyOf, type Principal } from '../../policy/principal.js';
 import { openRecord } from '../../policy/record.js';
+import type { SessionScope } from '../../policy/sealed.js';
 import { type AdmittedArray, admitPost } from '../../protocol/admission.js';
 import type { AdmittedMessage, TaskFacts } from '../../protocol/admitted-request.js';
 import type { ReadOutcome } from '../../protocol/json/incremental.js';
@@ -21,7 +22,7 @@ import { authenticateAgain } from '../access-lease.js';
 import { decideVisible, maySee } from '../authorization.js';
 import { holdBody, refuseOverLimit } from '../capacity.js';
 import { runBatch } from '../features/batch.js';
-import type { Backend, HandleRequest, Ports, SessionScope } from '../ports.js';
+import type { Backend, HandleRequest, Ports } from '../ports.js';
 import { claimId, isRead, refuseReadError } from '../request-context.js';
 import { noteCaller } from '../stages.js';
 import {
@@ -165,7 +166,7 @@ function admit(verified: VerifiedRequest, reading: JsonReading): AdmittedMessage
     reading,
     openSession: (sealed) => openAggregateSession(verified, sealed),
     openServerRequest: (id, session) =>
-      findBackend(verified, session, (scope) => ports.sessions.openServerRequest(id, scope))?.opened,
+      findBackend(verified, session, (scope) => ports.sessions.serverRequests.open(id, scope))?.opened,
     openTask: (sealed) => findTask(verified, sealed)?.task,
   });
   if (outcome.kind === 'error') return refuseProtocolError(outcome);
@@ -381,7 +382,7 @@ function refuseBackendWithoutSession(
 async function reply(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<undefined> {
   const { ports, outgoing } = verified.context;
   const { session, serverRequestId = '' } = admitted;
-  const open = (scope: SessionScope) => ports.sessions.openServerRequest(serverRequestId, scope);
+  const open = (scope: SessionScope) => ports.sessions.serverRequests.open(serverRequestId, scope);
   const found = session && findBackend(verified, session, open);
   if (found === undefined) throw new Error('an admitted reply has a server request');
   await runBackendRequest(verified, backendRequestIn(found.session), outgoing);

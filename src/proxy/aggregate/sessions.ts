@@ -4,9 +4,10 @@
 
 import { type Refusal, refuseProtocolError } from '../../policy/decision.js';
 import { callerKeyOf } from '../../policy/principal.js';
+import type { SessionScope } from '../../policy/sealed.js';
 import { admitSessionEnd } from '../../protocol/admission.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
-import type { Backend, SessionScope } from '../ports.js';
+import type { Backend } from '../ports.js';
 import {
   type BackendOutcome,
   type BackendRequest,

@@ -282,7 +282,7 @@ function findEvent(
   id: string,
 ): { readonly session: BackendSession; readonly opened: EventFacts } | undefined {
   const { ports } = verified.context;
-  return findBackend(verified, session, (scope) => ports.sessions.openEvent(id, scope));
+  return findBackend(verified, session, (scope) => ports.sessions.events.open(id, scope));
 }
 
 /**

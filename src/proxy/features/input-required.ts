@@ -11,6 +11,7 @@ import { type Allow, type Refusal, refuseProtocolError } from '../../policy/deci
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
 import { addFinding } from '../../policy/record.js';
+import type { RequestScope } from '../../policy/sealed.js';
 import { amendAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, TextEdit } from '../../protocol/admitted-request.js';
 import {
@@ -33,7 +34,6 @@ import {
   type RememberedInputRequests,
   readInputRequiredResult,
 } from '../../protocol/server-requests.js';
-import type { RequestStateScope } from '../ports.js';
 import { type Feature, nameOf, type PlannedMessage, type RequestContext } from '../request-context.js';
 import { type MessageOutcome, type ResponsePlan, withhold } from '../response-context.js';
 import { type AskedClient, checkContained, contentErrorOf, showLinks } from './server-requests.js';
@@ -47,7 +47,7 @@ export const INPUT_RETRY: Feature = {
 };
 
 /** What the state of this request is bound to. */
-function stateScope(upstream: string, admitted: PlannedMessage): RequestStateScope {
+function stateScope(upstream: string, principal: Principal, admitted: PlannedMessage): RequestScope {
   const unchangingParams: Record<string, Json> = {};
   for (const [name, value] of Object.entries(paramsOf(admitted))) {
     if (!PARAMS_THAT_CHANGE.has(name)) unchangingParams[name] = value;
@@ -56,8 +56,7 @@ function stateScope(upstream: string, admitted: PlannedMessage): RequestStateSco
   if (!form.ok) throw new Error(`params without a canonical form: ${form.why}`);
   const { target, rule } = admitted;
   return {
-    upstream,
-    method: rule.method,
+    ...{ upstream, principal, method: rule.method },
     target: `${target.kind} ${nameOf(target) ?? ''}`,
     params: form.text,
   };
@@ -75,8 +74,8 @@ function prepareInputRetry(
   const sealed = paramsOf(admitted)['requestState'];
   const edits: TextEdit[] = [...removeReservedResponses(call, admitted)];
   if (typeof sealed === 'string') {
-    const scope = stateScope(call.incoming.upstream, admitted);
-    const state = call.ports.requestState.open(sealed, scope, principal);
+    const scope = stateScope(call.incoming.upstream, principal, admitted);
+    const state = call.ports.requestState.open(sealed, scope);
     const span = spanOf(admitted.text, ['params', 'requestState']);
     if (state === undefined || span === undefined) return refuseState(admitted);
     edits.push({ ...span, text: JSON.stringify(state) });
@@ -183,8 +182,8 @@ function sealStateIn(
   state: string | undefined,
 ): string | undefined {
   if (state === undefined) return text;
-  const scope = stateScope(call.incoming.upstream, admitted);
-  const sealed = call.ports.requestState.seal(state, scope, principal);
+  const scope = stateScope(call.incoming.upstream, principal, admitted);
+  const sealed = call.ports.requestState.seal(state, scope);
   return sealed && setMember(text, ['result'], 'requestState', sealed);
 }
 

@@ -213,7 +213,7 @@ function sealId(
   const { id, method } = request;
   const about = subjectOf(checkContext.target);
   const facts = { id, method, name, ...(about !== undefined && { about }) };
-  const sealed = call.ports.sessions.sealServerRequest(facts, scope);
+  const sealed = call.ports.sessions.serverRequests.seal(facts, scope);
   return replaceAt(text, ['id'], JSON.stringify(sealed)) ?? refuseWith('internal');
 }
 

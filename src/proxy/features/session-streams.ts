@@ -151,7 +151,7 @@ function admitStream({ call, principal }: VerifiedCall<RelayPorts>): OpenedStrea
     headers: incoming.headers,
     repeated: incoming.repeated,
     openSession: sessionOpener(call, principal),
-    openEvent: (id, session) => ports.sessions.openEvent(id, { upstream: incoming.upstream, principal, session }),
+    openEvent: (id, session) => ports.sessions.events.open(id, { upstream: incoming.upstream, principal, session }),
   });
   if (admitted.kind === 'error') return refuseProtocolError(admitted);
   if (!acceptsEventStream(incoming.headers)) return refuseProtocolError(notAcceptable({}));

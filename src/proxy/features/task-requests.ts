@@ -8,6 +8,7 @@
 import type { Catalog } from '../../policy/definitions.js';
 import type { Principal } from '../../policy/principal.js';
 import { addFinding } from '../../policy/record.js';
+import type { CallerScope } from '../../policy/sealed.js';
 import { amendAdmitted, copyAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, OpenedTask, ProtocolError, TextEdit } from '../../protocol/admitted-request.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
@@ -25,7 +26,7 @@ import { findRelatedTask, RELATED_TASK_KEY, type TaskForm } from '../../protocol
 import { hasTask, isTranslated, protocolForUpstream } from '../../protocol/versions/negotiation.js';
 import type { ProtocolVersion } from '../../protocol/versions/revisions.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
-import type { Snapshot, TaskPort, TaskScope } from '../ports.js';
+import type { Snapshot, TaskPort } from '../ports.js';
 import type { Feature, RequestContext } from '../request-context.js';
 
 /** A message without its related-task id, for inspection. `restore` inserts the id that the client knows. */
@@ -33,7 +34,7 @@ export type MessageWithoutTask = { readonly reading: ParsedJson; restore(text: s
 
 type TaskLookup = {
   readonly tasks: TaskPort;
-  readonly scope: TaskScope;
+  readonly scope: CallerScope;
   /** The task that the current request is about. */
   readonly currentTask: OpenedTask | undefined;
 };

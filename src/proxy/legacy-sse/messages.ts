@@ -237,7 +237,7 @@ function sealIdOf(
   sent: SentRequestFacts,
 ): string | undefined {
   if (session === undefined) throw new Error('a message of HTTP+SSE has a session');
-  return ports.legacySse.sealRequest(sent, { upstream: incoming.upstream, principal, session });
+  return ports.legacySse.requests.seal(sent, { upstream: incoming.upstream, principal, session });
 }
 
 /** The id of a request that this replica did not send stays unchanged; no server knows the client's id. */
@@ -245,7 +245,7 @@ function sealCancelledId(call: RequestContext<'legacySse'>, admitted: AdmittedMe
   const { session, rule } = admitted;
   if (rule.method !== 'notifications/cancelled' || session === undefined) return admitted;
   const id = paramsOf(admitted)['requestId'];
-  const sealed = isRequestId(id) ? call.ports.legacySse.recallRequest(id, session) : undefined;
+  const sealed = isRequestId(id) ? call.ports.legacySse.requests.recall(id, session) : undefined;
   return sealed === undefined ? admitted : replaceValue(admitted, ['params', 'requestId'], sealed);
 }
 
@@ -394,7 +394,7 @@ function markResponded({ respondedIds, pendingResponses, counts }: LegacyStream,
 }
 
 function openSent({ call, principal, session }: LegacyStream, id: string): SentRequestFacts | undefined {
-  return call.ports.legacySse.openRequest(id, {
+  return call.ports.legacySse.requests.open(id, {
     upstream: call.incoming.upstream,
     principal,
     session,

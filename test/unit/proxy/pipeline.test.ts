@@ -326,7 +326,10 @@ describe('a request to a server of HTTP+SSE that does not accept it in time', ()
         sessions: {
           open: () => ({ version, target: { kind: 'legacy-sse', messageEndpoint: '/' } }),
         },
-        legacySse: { findClientEnd: () => undefined, sealRequest: () => 'sealed-id' },
+        legacySse: {
+          findClientEnd: () => undefined,
+          requests: { seal: () => 'sealed-id', open: () => undefined, recall: () => undefined },
+        },
         upstreams: { forward: async () => ({ kind: 'error', reason: 'upstream-timeout' }) },
       },
     });

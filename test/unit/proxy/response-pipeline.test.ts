@@ -486,10 +486,13 @@ describe('a response that is a stream', () => {
             ...{ version, target: { kind: 'upstream', id: undefined } },
             allowedServerRequests: ['roots'],
           }),
-          openEvent: () => ({
-            ...{ upstreamId: '1', requestedAt: Date.now() },
-            request: { ...asked, profiles: [] },
-          }),
+          events: {
+            seal: () => undefined,
+            open: () => ({
+              ...{ upstreamId: '1', requestedAt: Date.now() },
+              request: { ...asked, profiles: [] },
+            }),
+          },
         },
         streams: {
           registerResponse: () => () => undefined,
@@ -594,8 +597,12 @@ describe('a response that is a stream', () => {
           },
         },
         sessions: {
-          sealServerRequest() {
-            throw new Error('broken');
+          serverRequests: {
+            seal() {
+              throw new Error('broken');
+            },
+            open: () => undefined,
+            recall: () => undefined,
           },
         },
       },

@@ -94,6 +94,19 @@ describe('a map with owners', () => {
     expect(valuesOf(map, 'abcde')).toEqual([0, undefined, undefined, 0, 0]);
   });
 
+  it('counts what entries weigh, and keeps none that is heavier than its owner may have', () => {
+    const map = new OwnedMap<string, number>({ max: 10, maxPerOwner: 6 });
+    map.set('a', 1, 'ann', 3);
+    map.set('b', 2, 'ann', 3);
+    map.set('c', 3, 'ann', 4);
+    expect(valuesOf(map, 'abc')).toEqual([undefined, undefined, 3]);
+    map.set('x', 4, 'ben', 6);
+    map.set('y', 5, 'cleo', 2);
+    expect(valuesOf(map, 'cxy')).toEqual([undefined, 4, 5]);
+    map.set('x', 6, 'ben', 7);
+    expect(valuesOf(map, 'xy')).toEqual([undefined, 5]);
+  });
+
   it('gives a key to the owner who set it last', () => {
     const map = small();
     map.set('a', 1, 'ann');

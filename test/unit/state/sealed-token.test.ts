@@ -4,17 +4,15 @@ import { describe, expect, it, test } from 'vitest';
 import { publicKeyInfoOf, readKeyText } from '../../../src/config/keys.js';
 import type { GatewayKey } from '../../../src/config/settings.js';
 import { createReplyClaims } from '../../../src/gateway/ports.js';
+import type { Principal } from '../../../src/policy/principal.js';
 import {
-  type EventFacts,
   NO_SESSION_ID,
   type SentRequestFacts,
-  type ServerRequestFacts,
   type SessionFacts,
   type SessionTarget,
 } from '../../../src/protocol/admitted-request.js';
 import { createKeyRing, DIGEST_PURPOSES } from '../../../src/state/keys.js';
 import { createMemoryReplays } from '../../../src/state/memory.js';
-import { createForwardedRequests } from '../../../src/state/replica-tables.js';
 import { STORED_REVOCATION } from '../../../src/state/revocations.js';
 import {
   EVENT_ID,
@@ -27,6 +25,8 @@ import {
   SERVER_REQUEST_ID,
   SESSION_ID,
   seal,
+  TASK_ID,
+  UPSTREAM_CURSOR,
 } from '../../../src/state/sealed-token.js';
 
 function key(id: string): GatewayKey {
@@ -131,22 +131,154 @@ describe('seal', () => {
   });
 });
 
-describe('the id of a session', () => {
-  const alice = ['github', 'https://idp.example', 'alice', 'cli'];
-  const session: SessionFacts = {
-    version: '2025-11-25',
-    target: { kind: 'upstream', id: 'abc' },
-    allowedServerRequests: ['sampling', 'elicitation/url'],
-  };
+/** A kind as a gateway seals and opens it at a time. */
+const at = <Kind>(kind: (keys: typeof ring, now: () => number) => Kind, nowMs = NOW): Kind => kind(ring, () => nowMs);
+const ALICE = { issuerUrl: 'https://idp.example', subject: 'alice', client: 'cli' };
+const SESSION: SessionFacts = {
+  version: '2025-11-25',
+  target: { kind: 'upstream', id: 'abc' },
+  allowedServerRequests: ['sampling', 'elicitation/url'],
+};
 
-  it('[S-07] gives back the session to the same principal at the same upstream', () => {
-    const id = SESSION_ID.seal(ring, alice, session, LATER);
-    expect(SESSION_ID.open(ring, alice, id, NOW)).toEqual(session);
-    const without = { ...session, target: NO_SESSION_ID };
-    expect(SESSION_ID.open(ring, alice, SESSION_ID.seal(ring, alice, without, LATER), NOW)).toEqual(without);
+type Changes = Partial<
+  typeof ALICE & { upstream: string; hash: string; method: string; target: string; params: string }
+>;
+
+/** Everything that a kind may be bound to. */
+function scopeOf({
+  upstream = 'github',
+  hash = 'hash-1',
+  method = 'm',
+  target = 't',
+  params = '{}',
+  ...who
+}: Changes = {}) {
+  const principal = { ...ALICE, ...who } as Principal;
+  return { upstream, principal, session: { ...SESSION, hash }, method, target, params };
+}
+
+const REQUEST = {
+  id: '7',
+  method: 'tools/call',
+  target: { kind: 'tool', name: 'read' },
+  maxResultBytes: 10,
+  profiles: ['strict'],
+} as const;
+const [HOUR, DAY] = [60 * 60 * 1000, 24 * 60 * 60 * 1000];
+const CALLER: readonly Changes[] = [
+  { upstream: 'jira' },
+  { issuerUrl: 'https://idp.example/' },
+  { subject: 'mallory' },
+  { client: 'other' },
+  { subject: 'cli', client: 'alice' },
+];
+const IN_SESSION: readonly Changes[] = [...CALLER, { hash: 'hash-2' }];
+
+type Kind = (
+  keys: typeof ring,
+  now: () => number,
+) => {
+  seal(payload: unknown, scope: ReturnType<typeof scopeOf>): string | undefined;
+  open(sealed: string, scope: ReturnType<typeof scopeOf>): unknown;
+};
+type Row = readonly [id: string, kind: Kind, payload: unknown, ttlMs: number, others: readonly Changes[]];
+const KINDS = [
+  ...[SESSION_ID, SERVER_REQUEST_ID, EVENT_ID, LEGACY_REQUEST_ID],
+  ...[REQUEST_STATE, LIST_CURSOR, UPSTREAM_CURSOR, TASK_ID],
+] as readonly Kind[];
+
+describe.each([
+  ['S-07', SESSION_ID, SESSION, DAY, CALLER],
+  ['Q-07', SERVER_REQUEST_ID, { id: 0, method: 'roots/list', name: 'roots' }, 2 * HOUR, IN_SESSION],
+  ['Q-11', EVENT_ID, { upstreamId: 'stream/1 two', request: REQUEST }, DAY, IN_SESSION],
+  ['V-13', LEGACY_REQUEST_ID, { ...REQUEST, allowedServerRequests: ['sampling'], sentAt: 1234 }, DAY, IN_SESSION],
+  ['T-09', REQUEST_STATE, 'state', HOUR / 4, [...CALLER, { method: 'x' }, { target: 'x' }, { params: '[]' }]],
+  ['MRG-13', LIST_CURSOR, new Map([['a', '']]), HOUR, [...CALLER, { method: 'x' }]],
+  ['L-14', UPSTREAM_CURSOR, 'c', 2 ** 48 - 1 - NOW, [{ upstream: 'jira' }, { method: 'x' }]],
+  ['TSK-01', TASK_ID, { id: 't', era: '2026', tool: 'read', maxResultBytes: 1, profiles: [] }, 7 * DAY, CALLER],
+] as readonly Row[])('[%s] what is sealed of a kind', (_id, kind, payload, ttlMs, others) => {
+  const sealed = at(kind).seal(payload, scopeOf()) ?? '';
+
+  it('opens for its own scope until it expires, and for no other', () => {
+    expect(at(kind, NOW + ttlMs - 1).open(sealed, scopeOf())).toEqual(payload);
+    expect(at(kind, NOW + ttlMs).open(sealed, scopeOf())).toBeUndefined();
+    for (const other of others) expect(at(kind).open(sealed, scopeOf(other))).toBeUndefined();
+    for (const text of [`${sealed}A`, '']) expect(at(kind).open(text, scopeOf())).toBeUndefined();
   });
 
+  it('is of no other kind', () => {
+    const opened = KINDS.filter((other) => at(other).open(sealed, scopeOf()) !== undefined);
+    expect(opened).toEqual([kind]);
+  });
+});
+
+describe('what clients and servers carry', () => {
+  const sameKey = createKeyRing([{ id: 'one', bytes: new Uint8Array(32).fill(7) }]);
+  const ADA = { upstream: 'up', subject: 'ada', client: 'desk', hash: 'hash' };
+  const read = { id: 1, method: 'tools/call', target: { kind: 'tool', name: 'read' }, maxResultBytes: 10 };
+
+  it.each([
+    [
+      SESSION_ID,
+      { version: 'v', target: { kind: 'aggregate', sessions: new Map([['a', 'b']]) } },
+      [
+        'AVkf0QzB9_Xx________WWvHvZAGVDiwQbE7V5MhKyboLUcg7qAjjyITCVqFT7Uh8V_K5UYGowTTX7ox',
+        'ylyrb7p7r623Fbm2JCi7BRb45aU0mUoyFBozR3mt-k6ZVD4SVpKAVFO3_wJOJc8QhyKW',
+      ].join(''),
+    ],
+    [
+      SERVER_REQUEST_ID,
+      { id: 0, method: 'roots/list', name: 'roots' },
+      [
+        'AVkf0QzB9_Xx________UgJhahWbeWgIOi07nVGgBghwWo9YRgX28BMxBUa43xEXeMRXVHWnW3BVb6a2',
+        'wrXN5xzCmgWypgGhKy7qH29M_2iMiEY9n2nxdw',
+      ].join(''),
+    ],
+    [
+      EVENT_ID,
+      { upstreamId: 'u' },
+      ['AVkf0QzB9_Xx________bEphNMx5sd_4p46jzDDw0Tzfs_iG3q3GRJbmPy5cwQAWozJ4-oP7QkRkwjeP', 'uQ'].join(''),
+    ],
+    [
+      LEGACY_REQUEST_ID,
+      { ...read, profiles: ['strict'], allowedServerRequests: [], sentAt: 1 },
+      [
+        'AVkf0QzB9_Xx________8f7oAHwgjcq-icY4jIVlFGMWURseditEznJo4iKd2wkx68SnwysQvEuUuQqP',
+        '4pvUPvOw1w2MyiuAUoQwPh6Zem2jW6aD_QvWVfzSJ8EIAH1qazMpoHCNJggXo-jlfwZ1oSGdHn9m5MV4',
+        'vsREDnoBSpfAnLcot4Ew_MSuXPD9ZPZcIaggqw0Qj8xpe2D-aAVTrCuN6Y9z-D8KCS-fXU4eYJ7VGAhY',
+        '44rRahuFBstV5i95',
+      ].join(''),
+    ],
+    [REQUEST_STATE, 'state', ['AVkf0QzB9_Xx________yArZsnlHlOfsuB2VinVxeyusBGgLk8b7w3m9VMPRsyiDorM'].join('')],
+    [UPSTREAM_CURSOR, 'c', ['AVkf0QzB9_Xx________RUN_ZRuyHdtTdQ0L6TheGhaROakwszVbMAdndtEPpw'].join('')],
+    [
+      LIST_CURSOR,
+      new Map([['a', 'b']]),
+      ['AVkf0QzB9_Xx________rHvPd68FelrTneqmJwricnVkweZTzTH_Z2V02YaIipwFpmyN1kkC'].join(''),
+    ],
+    [
+      TASK_ID,
+      { id: 't', era: '2026', tool: 'read', maxResultBytes: 10, profiles: [] },
+      [
+        'AVkf0QzB9_Xx________sTHNIBJlt6FS4X8dykNi6Bu7mSFMEvXMlurV4fmkGdDoYOIOTFOj2Fg_cnMt',
+        'gT4v-eZib6n-VUXXXAcxG-pqtmhuKehhQ50d0kAwojQGTYeIKUrg3xYfFSQ8oBCEev0AJcYy',
+      ].join(''),
+    ],
+  ] as readonly (readonly [Kind, unknown, string])[])(
+    '[S-07] opens as an earlier version sealed it: %#',
+    (kind, payload, sealed) => {
+      const lists = kind === UPSTREAM_CURSOR || kind === LIST_CURSOR;
+      const about = lists ? { method: 'tools/list' } : { method: 'tools/call', target: 'read' };
+      expect(kind(sameKey, () => NOW).open(sealed, scopeOf({ ...ADA, ...about }))).toEqual(payload);
+    },
+  );
+});
+
+describe('the id of a session', () => {
+  const reopened = (session: SessionFacts) => at(SESSION_ID).open(at(SESSION_ID).seal(session, scopeOf()), scopeOf());
+
   it.each<SessionTarget>([
+    NO_SESSION_ID,
     { kind: 'upstream', id: 'gateway' },
     { kind: 'upstream', id: '["gateway"]' },
     { kind: 'gateway' },
@@ -154,31 +286,38 @@ describe('the id of a session', () => {
     { kind: 'bridged' },
     { kind: 'aggregate', sessions: new Map([['left', 'sealed']]) },
   ])('[S-07] gives back how the session reaches its upstream: $kind', (target) => {
-    const id = SESSION_ID.seal(ring, alice, { ...session, target }, LATER);
-    expect(SESSION_ID.open(ring, alice, id, NOW)?.target).toEqual(target);
+    expect(reopened({ ...SESSION, target })).toEqual({ ...SESSION, target });
   });
 
   it('[APP-05] remembers whether its client shows apps', () => {
-    const shows = { ...session, apps: true };
-    expect(SESSION_ID.open(ring, alice, SESSION_ID.seal(ring, alice, shows, LATER), NOW)).toEqual(shows);
-    const plain = { ...session, apps: false };
-    expect(SESSION_ID.open(ring, alice, SESSION_ID.seal(ring, alice, plain, LATER), NOW)).toEqual(session);
+    expect(reopened({ ...SESSION, apps: true })).toEqual({ ...SESSION, apps: true });
+    expect(reopened({ ...SESSION, apps: false })).toEqual(SESSION);
+  });
+});
+
+describe('the id of an event', () => {
+  const ids = at(EVENT_ID);
+
+  test('[Q-11] is not given where it would not fit a header', () => {
+    expect(ids.seal({ upstreamId: 'x'.repeat(5000), request: REQUEST }, scopeOf())).toBe(undefined);
   });
 
-  it.each([
-    ['upstream', alice.with(0, 'jira')],
-    ['issuer', alice.with(1, 'https://idp.example/')],
-    ['subject', alice.with(2, 'mallory')],
-    ['client', alice.with(3, 'other')],
-    ['subject and client swapped', alice.with(2, 'cli').with(3, 'alice')],
-  ])('[S-07] is unknown to another %s', (_what, other) => {
-    const id = SESSION_ID.seal(ring, alice, session, LATER);
-    expect(SESSION_ID.open(ring, other, id, NOW)).toBeUndefined();
-  });
-
-  it('[S-07] ends when it expires', () => {
-    const id = SESSION_ID.seal(ring, alice, session, LATER);
-    expect(SESSION_ID.open(ring, alice, id, LATER)).toBeUndefined();
+  test('[Q-11] carries every kind of target and nothing else opens', () => {
+    const target = fc.oneof(
+      fc.record({ kind: fc.constantFrom('tool' as const, 'prompt' as const), name: fc.string() }),
+      fc.record({ kind: fc.constant('resource' as const), uri: fc.string() }),
+      fc.record({ kind: fc.constant('template' as const), uriTemplate: fc.string() }),
+      fc.constant({ kind: 'none' } as const),
+    );
+    fc.assert(
+      fc.property(target, fc.string({ maxLength: 200 }), (asked, noise) => {
+        const event = { upstreamId: 'u', request: { ...REQUEST, maxResultBytes: undefined, target: asked } };
+        expect(ids.open(ids.seal(event, scopeOf()) ?? '', scopeOf())).toEqual(event);
+        expect(ids.open(noise, scopeOf())).toBeUndefined();
+      }),
+    );
+    const plain = { upstreamId: 'x', request: undefined };
+    expect(ids.open(ids.seal(plain, scopeOf()) ?? '', scopeOf())).toEqual(plain);
   });
 });
 
@@ -220,253 +359,106 @@ describe('createKeyRing', () => {
 });
 
 // Ids of questions and events: bound to caller, upstream and session, never taken for one another.
-describe('sealed values', () => {
-  const ring = createKeyRing([{ id: 'one', bytes: createHash('sha256').update('one').digest() }]);
-  const NOW = 1_800_000_000_000;
-  const LATER = NOW + 60_000;
-  const ALICE = ['github', 'https://idp.example', 'alice', 'cli', 'hash-1'];
-  const OTHERS = ['jira', 'https://other.example', 'bob', 'web', 'hash-2'].map((other, at) => ALICE.with(at, other));
-  const QUESTION: ServerRequestFacts = { id: 0, method: 'roots/list', name: 'roots' };
-  const EVENT: EventFacts = {
-    upstreamId: 'stream/1 two',
-    request: {
-      id: '7',
-      method: 'tools/call',
-      target: { kind: 'tool', name: 'read' },
-      maxResultBytes: 10,
-      profiles: ['strict'],
-    },
-  };
+describe('[Q-07] the answer to a question', () => {
+  const place = (claim: ReturnType<typeof createReplyClaims>, id: string, caller = 'caller') =>
+    claim(
+      `sealed in ${id}`,
+      { version: '2025-11-25', hash: `hash of ${id}`, target: { kind: 'upstream', id } },
+      caller,
+    );
 
-  describe('[Q-07] the id of a question', () => {
-    test('opens for its own caller in its own session, until it expires', () => {
-      const id = SERVER_REQUEST_ID.seal(ring, ALICE, QUESTION, LATER);
-      expect(SERVER_REQUEST_ID.open(ring, ALICE, id, NOW)).toEqual(QUESTION);
-      expect(SERVER_REQUEST_ID.open(ring, ALICE, id, LATER)).toBeUndefined();
-      for (const other of OTHERS) expect(SERVER_REQUEST_ID.open(ring, other, id, NOW)).toBeUndefined();
-      expect(SERVER_REQUEST_ID.open(ring, ALICE, `${id}A`, NOW)).toBeUndefined();
-    });
-
-    test('is no event, no session, and neither is one of it', () => {
-      const id = SERVER_REQUEST_ID.seal(ring, ALICE, QUESTION, LATER);
-      const event = EVENT_ID.seal(ring, ALICE, EVENT, LATER) ?? '';
-      expect(EVENT_ID.open(ring, ALICE, id, NOW)).toBeUndefined();
-      expect(SESSION_ID.open(ring, ALICE, id, NOW)).toBeUndefined();
-      expect(SERVER_REQUEST_ID.open(ring, ALICE, event, NOW)).toBeUndefined();
-    });
+  test('is the first on one replica alone, where they share a store', async () => {
+    const store = createMemoryReplays(() => NOW);
+    const [one, other] = [1, 2].map(() => createReplyClaims(ring, () => NOW, store));
+    if (one === undefined || other === undefined) throw new Error('two were made');
+    const claims = [place(one, 'up'), place(other, 'up'), place(one, 'up')];
+    expect((await Promise.all(claims)).sort()).toEqual([false, false, true]);
   });
 
-  describe('[Q-11] the id of an event', () => {
-    test('opens for its own caller in its own session, until it expires', () => {
-      const id = EVENT_ID.seal(ring, ALICE, EVENT, LATER) ?? '';
-      expect(EVENT_ID.open(ring, ALICE, id, NOW)).toEqual(EVENT);
-      expect(EVENT_ID.open(ring, ALICE, id, LATER)).toBeUndefined();
-      for (const other of OTHERS) expect(EVENT_ID.open(ring, other, id, NOW)).toBeUndefined();
-      const plain = { upstreamId: 'x', request: undefined };
-      expect(EVENT_ID.open(ring, ALICE, EVENT_ID.seal(ring, ALICE, plain, LATER) ?? '', NOW)).toEqual(plain);
-    });
-
-    test('is not given where it would not fit a header', () => {
-      expect(EVENT_ID.seal(ring, ALICE, { ...EVENT, upstreamId: 'x'.repeat(5000) }, LATER)).toBe(undefined);
-    });
-
-    test('carries every kind of target and nothing else opens', () => {
-      const target = fc.oneof(
-        fc.record({ kind: fc.constantFrom('tool' as const, 'prompt' as const), name: fc.string() }),
-        fc.record({ kind: fc.constant('resource' as const), uri: fc.string() }),
-        fc.record({ kind: fc.constant('template' as const), uriTemplate: fc.string() }),
-        fc.constant({ kind: 'none' } as const),
-      );
-      fc.assert(
-        fc.property(target, fc.string({ maxLength: 200 }), (asked, noise) => {
-          const request = { ...EVENT.request, id: 1, method: 'm', profiles: [], target: asked };
-          const event = { upstreamId: 'u', request: { ...request, maxResultBytes: undefined } };
-          expect(EVENT_ID.open(ring, ALICE, EVENT_ID.seal(ring, ALICE, event, LATER) ?? '', NOW)).toEqual(event);
-          expect(EVENT_ID.open(ring, ALICE, noise, NOW)).toBeUndefined();
-        }),
-      );
-    });
+  test('leaves room for those of other callers, however many sessions its caller has', async () => {
+    const claim = createReplyClaims(
+      ring,
+      () => NOW,
+      createMemoryReplays(() => NOW, 8),
+    );
+    const claims = ['one', 'two', 'three'].map((id) => place(claim, id, 'greedy'));
+    expect(await Promise.all(claims)).toEqual([true, true, 'unavailable']);
+    expect(await place(claim, 'four', 'modest')).toBe(true);
   });
 
-  describe('[Q-17] questions that were asked', () => {
-    test('are found by session and id, by type too, and the oldest are forgotten', () => {
-      const asked = createForwardedRequests();
-      asked.add('s', 1, 'one');
-      expect(asked.find('s', 1)).toBe('one');
-      expect(asked.find('s', '1')).toBeUndefined();
-      expect(asked.find('t', 1)).toBeUndefined();
-      for (let id = 2; id < 5000; id += 1) asked.add('s', id, 'more');
-      expect(asked.find('s', 1)).toBeUndefined();
-      expect(asked.find('s', 4999)).toBe('more');
-    });
-  });
-
-  describe('[Q-07] the answer to a question', () => {
-    const place = (claim: ReturnType<typeof createReplyClaims>, id: string, caller = 'caller') =>
-      claim(
-        `sealed in ${id}`,
-        { version: '2025-11-25', hash: `hash of ${id}`, target: { kind: 'upstream', id } },
-        caller,
-      );
-
-    test('is the first on one replica alone, where they share a store', async () => {
-      const store = createMemoryReplays(() => NOW);
-      const [one, other] = [1, 2].map(() => createReplyClaims(ring, () => NOW, store));
-      if (one === undefined || other === undefined) throw new Error('two were made');
-      const claims = [place(one, 'up'), place(other, 'up'), place(one, 'up')];
-      expect((await Promise.all(claims)).sort()).toEqual([false, false, true]);
-    });
-
-    test('leaves room for those of other callers, however many sessions its caller has', async () => {
-      const claim = createReplyClaims(
-        ring,
-        () => NOW,
-        createMemoryReplays(() => NOW, 8),
-      );
-      const claims = ['one', 'two', 'three'].map((id) => place(claim, id, 'greedy'));
-      expect(await Promise.all(claims)).toEqual([true, true, 'unavailable']);
-      expect(await place(claim, 'four', 'modest')).toBe(true);
-    });
-
-    test('is none where nobody can tell', async () => {
-      const replica = createReplyClaims(ring, () => NOW, { useOnce: () => 'unavailable' });
-      expect(await place(replica, 'up')).toBe('unavailable');
-    });
-  });
-
-  describe('[REV-11] a revocation in the store', () => {
-    test('opens as an earlier version sealed it: an upgrade lifts none', () => {
-      const revocation = {
-        ...{ id: 'id', revoked: { kind: 'session', digest: 'd' }, by: 'root', note: 'n' },
-        ...{ atMs: 1, expiresAtMs: 2_000 },
-      };
-      const sealed = [
-        'AVkf0QzB9_XxAAAAAAfQb7xnbCr5OWkU9ed4gWYLcHH6QOAxNf-8IAHKf1HH8fNUwixFcv',
-        '_LcVCFfHUtn04vDz8weyObBgOp357whNU4fz76HLQW1MuI8klDGhrHl4JqyBH4oXLgVTfY',
-        'u3N-N15MaEFnDZ0SZL7WlgVW8bpXiAF9Uubeq62SZeOmEhGvk-m3Zojs',
-      ].join('');
-      const sameKey = createKeyRing([{ id: 'one', bytes: new Uint8Array(32).fill(7) }]);
-      expect(STORED_REVOCATION.open(sameKey, ['id'], sealed, 0)).toEqual(revocation);
-      expect(STORED_REVOCATION.open(sameKey, ['other'], sealed, 0)).toBeUndefined();
-      expect(STORED_REVOCATION.open(sameKey, ['id'], sealed, 2_000)).toBeUndefined();
-    });
+  test('is none where nobody can tell', async () => {
+    const replica = createReplyClaims(ring, () => NOW, { useOnce: () => 'unavailable' });
+    expect(await place(replica, 'up')).toBe('unavailable');
   });
 });
 
-describe('request state', () => {
-  const ring = createKeyRing([{ id: 'one', bytes: new Uint8Array(32).fill(7) }]);
-  const BINDING = [...['github', 'https://idp.example.com', 'ada', 'editor'], ...['tools/call', 'tool read', 'digest']];
-  const NOW = 1_000_000;
-
-  describe('the sealed state of a dialogue', () => {
-    test('[T-09] opens to the same bytes, whatever they are', () => {
-      fc.assert(
-        fc.property(fc.string({ unit: 'grapheme', maxLength: 500 }), (state) => {
-          const sealed = REQUEST_STATE.seal(ring, BINDING, state, NOW + 1) ?? '';
-          expect(REQUEST_STATE.open(ring, BINDING, sealed, NOW)).toBe(state);
-        }),
-      );
-    });
-
-    test('[T-09, MCP-25] does not open late, nor under any other binding', () => {
-      const sealed = REQUEST_STATE.seal(ring, BINDING, 'state', NOW + 1) ?? '';
-      expect(REQUEST_STATE.open(ring, BINDING, sealed, NOW)).toBe('state');
-      expect(REQUEST_STATE.open(ring, BINDING, sealed, NOW + 1)).toBeUndefined();
-      for (const at of BINDING.keys())
-        expect(REQUEST_STATE.open(ring, BINDING.with(at, 'other'), sealed, NOW)).toBeUndefined();
-    });
-
-    test('[T-09] is no other kind of sealed value, and has a longest length', () => {
-      const session = { version: '2025-11-25', target: NO_SESSION_ID, stripped: [] };
-      const sealed = SESSION_ID.seal(ring, BINDING, session, NOW + 1);
-      expect(REQUEST_STATE.open(ring, BINDING, sealed, NOW)).toBeUndefined();
-      for (const character of ['\u{10000}', 'x', '\u0001', '\ud800']) {
-        const longest = character.repeat(MAX_STATE_CHARS / character.length);
-        const kept = REQUEST_STATE.seal(ring, BINDING, longest, NOW + 1) ?? '';
-        expect(REQUEST_STATE.open(ring, BINDING, kept, NOW)).toBe(longest);
-        expect(REQUEST_STATE.seal(ring, BINDING, `${longest}x`, NOW + 1)).toBeUndefined();
-      }
-    });
+describe('[REV-11] a revocation in the store', () => {
+  test('opens as an earlier version sealed it: an upgrade lifts none', () => {
+    const revocation = {
+      ...{ id: 'id', revoked: { kind: 'session', digest: 'd' }, by: 'root', note: 'n' },
+      ...{ atMs: 1, expiresAtMs: 2_000 },
+    };
+    const sealed = [
+      'AVkf0QzB9_XxAAAAAAfQb7xnbCr5OWkU9ed4gWYLcHH6QOAxNf-8IAHKf1HH8fNUwixFcv',
+      '_LcVCFfHUtn04vDz8weyObBgOp357whNU4fz76HLQW1MuI8klDGhrHl4JqyBH4oXLgVTfY',
+      'u3N-N15MaEFnDZ0SZL7WlgVW8bpXiAF9Uubeq62SZeOmEhGvk-m3Zojs',
+    ].join('');
+    const sameKey = createKeyRing([{ id: 'one', bytes: new Uint8Array(32).fill(7) }]);
+    expect(STORED_REVOCATION.open(sameKey, ['id'], sealed, 0)).toEqual(revocation);
+    expect(STORED_REVOCATION.open(sameKey, ['other'], sealed, 0)).toBeUndefined();
+    expect(STORED_REVOCATION.open(sameKey, ['id'], sealed, 2_000)).toBeUndefined();
   });
 });
 
-describe('sealed cursor', () => {
-  const ring = createKeyRing([{ id: 'one', bytes: new Uint8Array(32).fill(7) }]);
-  const BINDING = ['all', 'i', 's', 'c', 'tools/list'];
+describe('[T-09] request state', () => {
+  const states = at(REQUEST_STATE);
 
-  describe('[MRG-13] a cursor over members', () => {
-    it('opens to what was sealed, the empty text too', () => {
-      const cursors = fc.array(fc.tuple(fc.string(), fc.string()), { maxLength: 16 });
-      fc.assert(
-        fc.property(cursors, (entries) => {
-          const given = new Map(entries);
-          const sealed = LIST_CURSOR.seal(ring, BINDING, given, 100);
-          expect(LIST_CURSOR.open(ring, BINDING, sealed, 99)).toEqual(given);
-        }),
-      );
-    });
+  test('opens to the same bytes, whatever they are', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 500 }), (state) => {
+        expect(states.open(states.seal(state, scopeOf()) ?? '', scopeOf())).toBe(state);
+      }),
+    );
+  });
 
-    it('opens for nobody else, nowhere else and not for ever', () => {
-      const sealed = LIST_CURSOR.seal(ring, BINDING, new Map([['a', '']]), 100);
-      for (const at of BINDING.keys()) expect(LIST_CURSOR.open(ring, BINDING.with(at, 'x'), sealed, 1)).toBeUndefined();
-      expect(LIST_CURSOR.open(ring, BINDING, sealed, 100)).toBeUndefined();
-      expect(LIST_CURSOR.open(ring, BINDING, `${sealed}A`, 1)).toBeUndefined();
-      expect(LIST_CURSOR.open(ring, BINDING, '', 1)).toBeUndefined();
-    });
+  test('has a longest length', () => {
+    for (const character of ['\u{10000}', 'x', '\u0001', '\ud800']) {
+      const longest = character.repeat(MAX_STATE_CHARS / character.length);
+      expect(states.open(states.seal(longest, scopeOf()) ?? '', scopeOf())).toBe(longest);
+      expect(states.seal(`${longest}x`, scopeOf())).toBeUndefined();
+    }
   });
 });
 
-describe('sealed request id', () => {
-  const ring = createKeyRing([{ id: 'one', bytes: new Uint8Array(32).fill(7) }]);
-  const PLACE = ['old', 'https://issuer.example', 'alice', 'app', 'hash-of-one'];
-  const SENT: SentRequestFacts = {
-    id: 1,
-    method: 'tools/call',
-    target: { kind: 'tool', name: 'echo' },
-    maxResultBytes: 1000,
-    profiles: ['strict'],
-    allowedServerRequests: ['sampling'],
-    sentAt: 1234,
-  };
-  const LATER = 10_000;
+test('[MRG-13] a cursor over members opens to what was sealed, the empty text too', () => {
+  const cursors = at(LIST_CURSOR);
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.string(), fc.string()), { maxLength: 16 }), (entries) => {
+      const given = new Map(entries);
+      expect(cursors.open(cursors.seal(given, scopeOf()), scopeOf())).toEqual(given);
+    }),
+  );
+});
 
-  describe('the id of a request to a server of HTTP+SSE', () => {
-    it('[V-12] holds the plan of its answer, whole', () => {
-      for (const sent of [
-        SENT,
-        { ...SENT, id: '1', maxResultBytes: undefined, profiles: [] },
-        { ...SENT, method: 'resources/read', target: { kind: 'resource', uri: 'a://b' } as const },
-        {
-          ...SENT,
-          method: 'tools/list',
-          target: { kind: 'none' } as const,
-          allowedServerRequests: [],
-        },
-      ]) {
-        const sealed = LEGACY_REQUEST_ID.seal(ring, PLACE, sent, LATER) ?? '';
-        expect(LEGACY_REQUEST_ID.open(ring, PLACE, sealed, 0)).toEqual(sent);
-      }
-    });
+describe('[V-12] the id of a request to a server of HTTP+SSE', () => {
+  const ids = at(LEGACY_REQUEST_ID);
+  const SENT: SentRequestFacts = { ...REQUEST, allowedServerRequests: ['sampling'], sentAt: 1234 };
 
-    it('[V-13] opens for its caller, upstream and session alone, in its time, for its purpose', () => {
-      const sealed = LEGACY_REQUEST_ID.seal(ring, PLACE, SENT, LATER) ?? '';
-      for (const at of PLACE.keys())
-        expect(LEGACY_REQUEST_ID.open(ring, PLACE.with(at, 'other'), sealed, 0)).toBeUndefined();
-      expect(LEGACY_REQUEST_ID.open(ring, PLACE, sealed, LATER + 1)).toBeUndefined();
-      expect(LEGACY_REQUEST_ID.open(ring, PLACE, `${sealed}A`, 0)).toBeUndefined();
-      expect(SERVER_REQUEST_ID.open(ring, PLACE, sealed, 0)).toBeUndefined();
-    });
+  it('holds the plan of its answer, whole', () => {
+    for (const sent of [
+      { ...SENT, id: '1', maxResultBytes: undefined, profiles: [] },
+      { ...SENT, method: 'resources/read', target: { kind: 'resource', uri: 'a://b' } as const },
+      { ...SENT, method: 'tools/list', target: { kind: 'none' } as const, allowedServerRequests: [] },
+    ])
+      expect(ids.open(ids.seal(sent, scopeOf()) ?? '', scopeOf())).toEqual(sent);
+  });
 
-    it('[V-12] opens whenever it is made, whatever its characters', () => {
-      for (const length of [2_000, 5_000, 7_900]) {
-        const sealed = LEGACY_REQUEST_ID.seal(ring, PLACE, { ...SENT, id: '語'.repeat(length) }, LATER);
-        const opened = sealed && LEGACY_REQUEST_ID.open(ring, PLACE, sealed, 0);
-        expect([length, sealed === undefined]).toEqual([length, opened === undefined]);
-      }
-    });
-
-    it('[V-12] is not made where it would grow too long', () => {
-      expect(LEGACY_REQUEST_ID.seal(ring, PLACE, { ...SENT, id: 'x'.repeat(10_000) }, LATER)).toBeUndefined();
-    });
+  it('opens whenever it is made, whatever its characters', () => {
+    for (const length of [2_000, 5_000, 7_900, 10_000]) {
+      const sealed = ids.seal({ ...SENT, id: '語'.repeat(length) }, scopeOf());
+      const opened = sealed && ids.open(sealed, scopeOf());
+      expect([length, sealed === undefined]).toEqual([length, opened === undefined]);
+    }
+    expect(ids.seal({ ...SENT, id: 'x'.repeat(10_000) }, scopeOf())).toBeUndefined();
   });
 });

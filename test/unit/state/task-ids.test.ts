@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readKeyText, writeKeyText } from '../../../src/config/keys.js';
-import { createTaskPort, MAX_TASK_TTL_MS, TASK_GRACE_MS } from '../../../src/gateway/ports.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import type { TaskFacts } from '../../../src/protocol/admitted-request.js';
 import { createKeyRing } from '../../../src/state/keys.js';
-import { createKnownTasks, MAX_TASKS_PER_CALLER } from '../../../src/state/replica-tables.js';
+import { MAX_TASK_TTL_MS } from '../../../src/state/sealed-token.js';
+import { createTaskIds, MAX_TASKS_PER_CALLER, TASK_GRACE_MS } from '../../../src/state/task-ids.js';
 
 const key = readKeyText(writeKeyText(new Uint8Array(32).fill(7)));
 if (key === undefined) throw new Error('a key that was made can be read');
@@ -36,8 +36,8 @@ describe('the id of a task', () => {
     });
     fc.assert(
       fc.property(facts, (task) => {
-        const sealed = createTaskPort(ring, () => 0).seal(task, 1000, scopeOf()) ?? '';
-        const other = createTaskPort(ring, () => 0);
+        const sealed = createTaskIds(ring, () => 0).seal(task, 1000, scopeOf()) ?? '';
+        const other = createTaskIds(ring, () => 0);
         expect(other.open(sealed, scopeOf())).toEqual(task);
         for (const scope of [
           scopeOf({ subject: 'eve' }),
@@ -52,7 +52,7 @@ describe('the id of a task', () => {
 
   test('[TSK-02] lives as long as its task and a little longer, and never past the bound', () => {
     let now = 0;
-    const ports = createTaskPort(ring, () => now);
+    const ports = createTaskIds(ring, () => now);
     for (const [ttlMs, livesMs] of [
       [60_000, 60_000 + TASK_GRACE_MS],
       [null, MAX_TASK_TTL_MS],
@@ -70,7 +70,7 @@ describe('the id of a task', () => {
   });
 
   test('[TSK-01] is the same when the task is told again, and not when it is another', () => {
-    const ports = createTaskPort(ring, () => 0);
+    const ports = createTaskIds(ring, () => 0);
     const sealed = ports.seal(TASK, 1000, scopeOf());
     expect(ports.seal(TASK, 1000, scopeOf())).toBe(sealed);
     const stricter = { ...TASK, profiles: [] };
@@ -80,58 +80,55 @@ describe('the id of a task', () => {
   });
 
   test('[TSK-01] is none where it would be too long for a header', () => {
-    const ports = createTaskPort(ring, () => 0);
+    const ports = createTaskIds(ring, () => 0);
     expect(ports.seal({ ...TASK, tool: 'x'.repeat(5000) }, 1000, scopeOf())).toBeUndefined();
   });
 });
 
 describe('what is remembered of tasks', () => {
   test('[TSK-08] is what a caller was given or has shown, and nobody else’s', () => {
-    const ports = createTaskPort(ring, () => 0);
+    const ports = createTaskIds(ring, () => 0);
     const sealed = ports.seal(TASK, 1000, scopeOf()) ?? '';
     expect(ports.recall(TASK.id, scopeOf())).toEqual({ ...TASK, sealed });
     expect(ports.recall(TASK.id, scopeOf({ subject: 'eve' }))).toBeUndefined();
     expect(ports.recall(TASK.id, scopeOf({}, 'two'))).toBeUndefined();
-    const replica = createTaskPort(ring, () => 0);
+    const replica = createTaskIds(ring, () => 0);
     expect(replica.recall(TASK.id, scopeOf())).toBeUndefined();
     replica.open(sealed, scopeOf());
     expect(replica.recall(TASK.id, scopeOf())?.sealed).toBe(sealed);
   });
 
   test('[TSK-08] is bounded: the oldest of a caller goes first', () => {
-    const given = createKnownTasks();
-    for (let index = 0; index <= MAX_TASKS_PER_CALLER; index += 1)
-      given.add('ada', { ...TASK, id: `t${index}`, sealed: `s${index}` });
-    expect(given.find('ada', 't0')).toBeUndefined();
-    expect(given.find('ada', 't1')?.sealed).toBe('s1');
-    expect(given.find('eve', 't1')).toBeUndefined();
-    const small = createKnownTasks(3);
-    for (const [caller, id] of [
-      ['ada', 'a1'],
-      ['ada', 'a2'],
-      ['eve', 'e1'],
-      ['eve', 'e1'],
-      ['bob', 'b1'],
-      ['bob', 'b2'],
-    ] as const)
-      small.addCreated(caller, { ...TASK, id, sealed: id });
-    const found = ['a1', 'a2'].map((id) => small.find('ada', id));
-    expect(found).toEqual([undefined, undefined]);
-    expect(small.find('eve', 'e1')?.sealed).toBe('e1');
-    expect(small.find('bob', 'b2')?.sealed).toBe('b2');
+    const begin = (ids: ReturnType<typeof createTaskIds>, id: string, subject = 'ada') =>
+      ids.seal({ ...TASK, id }, 1000, scopeOf({ subject }));
+    const given = createTaskIds(ring, () => 0);
+    const sealed = Array.from({ length: MAX_TASKS_PER_CALLER + 1 }, (_, index) => begin(given, `t${index}`));
+    expect(given.recall('t0', scopeOf())).toBeUndefined();
+    expect(given.recall('t1', scopeOf())?.sealed).toBe(sealed[1]);
+    expect(given.recall('t1', scopeOf({ subject: 'eve' }))).toBeUndefined();
+    const small = createTaskIds(ring, () => 0, 3);
+    for (const id of ['a1', 'a2']) begin(small, id, 'ada');
+    for (const id of ['e1', 'e1']) begin(small, id, 'eve');
+    for (const id of ['b1', 'b2']) begin(small, id, 'bob');
+    const found = ['ada a1', 'ada a2', 'eve e1', 'bob b1', 'bob b2'].map((one) => {
+      const [subject = '', id = ''] = one.split(' ');
+      return small.recall(id, scopeOf({ subject })) !== undefined;
+    });
+    expect(found).toEqual([false, false, true, true, true]);
   });
 
   test('[TSK-07] a question is known once it was put, until its task begins anew', () => {
-    const given = createKnownTasks();
-    given.addCreated('ada', { ...TASK, sealed: 's' });
-    const asked = given.inputRequestsOf('ada', TASK.id);
+    const given = createTaskIds(ring, () => 0);
+    const [ada, eve] = [scopeOf(), scopeOf({ subject: 'eve' })];
+    given.seal(TASK, 1000, ada);
+    const asked = given.inputRequestsOf(TASK.id, ada);
     expect(asked.has('q')).toBe(false);
     asked.add('q');
-    expect(given.inputRequestsOf('ada', TASK.id).has('q')).toBe(true);
-    expect(given.inputRequestsOf('eve', TASK.id).has('q')).toBe(false);
-    given.addCreated('ada', { ...TASK, sealed: 't' });
-    expect(given.inputRequestsOf('ada', TASK.id).has('q')).toBe(false);
-    given.inputRequestsOf('ada', 'unknown').add('q');
-    expect(given.inputRequestsOf('ada', 'unknown').has('q')).toBe(false);
+    expect(given.inputRequestsOf(TASK.id, ada).has('q')).toBe(true);
+    expect(given.inputRequestsOf(TASK.id, eve).has('q')).toBe(false);
+    given.seal({ ...TASK, tool: 'another' }, 1000, ada);
+    expect(given.inputRequestsOf(TASK.id, ada).has('q')).toBe(false);
+    given.inputRequestsOf('unknown', ada).add('q');
+    expect(given.inputRequestsOf('unknown', ada).has('q')).toBe(false);
   });
 });
