@@ -6,7 +6,7 @@
 
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { Command as Commander, CommanderError, InvalidArgumentError, type Option } from 'commander';
+import { Command as Commander, CommanderError, InvalidArgumentError } from 'commander';
 import { escapeForTerminal, quoteForShell, urlHost } from '../text/escaping.js';
 import { nearestCandidate } from '../text/wording.js';
 
@@ -104,11 +104,6 @@ async function runOnce(
     });
     showExitCodes(command, name);
   }
-  const unknownOption = describeUnknownOption(root, argv);
-  if (unknownOption !== undefined) {
-    io.stderr(`${escapeForTerminal(unknownOption)}\nRun with --help for usage.\n`);
-    return EXIT_UNCHECKED;
-  }
   try {
     await root.parseAsync(argv, { from: 'user' });
   } catch (error) {
@@ -126,7 +121,7 @@ function buildRoot(io: CliIo, version: string | undefined): Commander {
     .configureOutput({
       writeOut: (text) => io.stdout(text),
       writeErr: (text) => io.stderr(text),
-      outputError: (text, write) => write(escapeLines(suggestChoice(suggestCommand(text)))),
+      outputError: (text, write) => write(escapeLines(text)),
       getOutHasColors: () => mayColor(io),
       getErrHasColors: () => mayColor(io),
     });
@@ -153,72 +148,10 @@ function escapeLines(text: string): string {
   return text.split('\n').map(escapeForTerminal).join('\n');
 }
 
-/** Rewrites commander's "(Did you mean --strict?)" to the wording of all other diagnostics. */
-function suggestCommand(text: string): string {
-  return text.replace(
-    /\n\(Did you mean (?:one of )?([^?\n]+)\?\)/,
-    (_, candidates: string) => `; did you mean "${candidates.split(', ').join('" or "')}"?`,
-  );
-}
-
-/** Adds what was probably meant where an option or argument is not one of its choices. */
-function suggestChoice(text: string): string {
-  return text.replace(
-    /'([^']*)' is invalid(?: for argument '[^']*')?\. Allowed choices are ([^\n]+)\.$/m,
-    (message, given: string, choices: string) => {
-      const nearest = nearestCandidate(given, choices.split(', '));
-      return nearest === undefined ? message : `${message} Did you mean "${nearest}"?`;
-    },
-  );
-}
-
 function codeOf(error: unknown, io: CliIo): number {
   // Requested help and version exit with 0; every other commander error is a usage error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_FINE : EXIT_UNCHECKED;
   return fail(error instanceof Error ? error.message : 'unknown failure', EXIT_UNCHECKED, io);
-}
-
-const ALWAYS_KNOWN = ['--help', '--version'];
-
-/**
- * Describes the first long option that its command does not have; `undefined` if all are known. Called before
- * parsing, because commander would first report a missing required option, usually the misspelt one.
- */
-export function describeUnknownOption(root: Commander, argv: readonly string[]): string | undefined {
-  let command = root;
-  let isValue = false;
-  for (const arg of argv) {
-    if (arg === '--') return undefined;
-    const option: Option | undefined = isValue ? undefined : findOption(command, arg);
-    const isArgument = !isValue && option === undefined;
-    if (isArgument && looksLikeOption(arg)) return describe(command, arg);
-    if (isArgument) command = descend(command, arg);
-    isValue = option !== undefined && takesNext(option, arg);
-  }
-  return undefined;
-}
-
-function descend(command: Commander, word: string): Commander {
-  return command.commands.find((one) => one.name() === word) ?? command;
-}
-
-function findOption(command: Commander, arg: string): Option | undefined {
-  const name = arg.split('=', 1)[0];
-  return command.options.find(({ long, short }) => long === name || short === name);
-}
-
-function takesNext(option: Option, arg: string): boolean {
-  return option.required && !arg.includes('=');
-}
-
-function looksLikeOption(arg: string): boolean {
-  return arg.startsWith('--') && !ALWAYS_KNOWN.includes(arg);
-}
-
-function describe(command: Commander, arg: string): string {
-  const name = arg.split('=', 1)[0] ?? arg;
-  const known = command.options.flatMap(({ long }) => long ?? []);
-  return `error: unknown option '${name}'${didYouMean(name, known)}`;
 }
 
 /** `; did you mean "…"?`, or nothing where no name is near. Names are not escaped. */

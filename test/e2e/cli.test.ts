@@ -61,7 +61,7 @@ describe('a mistake on the command line', () => {
     [['pin', 'verfy', '-c', 'x'], 'verify'],
   ])('[E-30] %j is answered with what was meant, and 2', async (args, meant) => {
     const { code, stdout, stderr } = await runSallyport(args);
-    expect(stderr).toContain(`did you mean "${meant}"?`);
+    expect(stderr).toContain(`(Did you mean ${meant}?)`);
     expect([code, stdout]).toEqual([2, '']);
   });
 

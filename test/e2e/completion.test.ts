@@ -47,6 +47,6 @@ _sallyport; printf '%s\\n' "\${COMPREPLY[@]}"`;
     }
     const wrong = await runSallyport(['completion', 'bsh']);
     expect(wrong.code).toBe(2);
-    expect(wrong.stderr).toContain('Did you mean "bash"?');
+    expect(wrong.stderr).toContain('Allowed choices are bash, zsh, fish.');
   });
 });

@@ -317,7 +317,7 @@ describe('[L-73] pin approve of what is pending', () => {
     }
     const kind = await run('approve github get_issue --kind promt --by alex', { lock, offers });
     expect(kind.code).toBe(2);
-    expect(kind.err).toContain('Did you mean "prompt"?');
+    expect(kind.err).toContain('Allowed choices are tool, prompt, template, resource, instructions.');
     expect((await run('approve github --all --by alex', { offers })).err).toContain(
       'has no lock file; run: sallyport pin fetch -c config/gateway.yaml github',
     );
