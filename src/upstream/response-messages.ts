@@ -15,7 +15,6 @@ import {
   EventReader,
   encodeSseComment,
   encodeSseMessage,
-  encodeSsePriming,
   isEventStream,
   type ReadEnd,
   type SseEvent,
@@ -173,9 +172,7 @@ export function mentionsInputRequired(bytes: Uint8Array): boolean {
 
 /** An item to send: a message as JSON text, a keep-alive, or the error that ends the stream. */
 export type OutboundItem =
-  | { readonly kind: 'message'; readonly text: string; readonly eventId?: string | undefined }
-  /** No message yet, but an event id after which the stream can be resumed. */
-  | { readonly kind: 'primed'; readonly eventId: string }
+  | { readonly kind: 'message'; readonly text: string }
   | { readonly kind: 'alive' }
   | { readonly kind: 'error'; readonly reason: ForwardError };
 
@@ -297,9 +294,7 @@ function encodeOutbound(outbound: Exclude<OutboundItem, { readonly kind: 'error'
   switch (outbound.kind) {
     case 'alive':
       return encodeSseComment('');
-    case 'primed':
-      return encodeSsePriming(outbound.eventId);
     case 'message':
-      return encodeSseMessage(outbound.text, { id: outbound.eventId });
+      return encodeSseMessage(outbound.text);
   }
 }

@@ -37,14 +37,11 @@ import {
   type BufferReader,
   createLegacySseSession,
   createOwnerBufferBudget,
-  type EventBuffer,
   type LegacySseSession,
-  type OwnerBufferBudget,
+  type MessageBuffer,
   type SendError,
 } from './session.js';
 
-/** From this version on a stream begins with an event id after which it can be resumed. */
-const FIRST_PRIMED_VERSION = '2025-11-25';
 const FIRST_REFUSAL = 300;
 
 const NOT_SENT: { readonly [why in SendError]: string } = {
@@ -87,7 +84,6 @@ export function createLegacySseUpstreamClient(settings: LegacySseAdapterSettings
         text: applyEdits(admitted.text, admitted.edits),
         owner: ownerKey(principal),
         signal,
-        version: admitted.version,
       });
     },
     forwardAs(authorized, caller, { headers, body }, signal) {
@@ -99,16 +95,12 @@ export function createLegacySseUpstreamClient(settings: LegacySseAdapterSettings
         text,
         owner: undefined,
         signal,
-        version: undefined,
       });
     },
     subscribe: () => Promise.resolve(bodyResponse(405)),
-    openStream(ref, _by, signal, lastEventId) {
+    openStream(ref, _by, signal) {
       const session = connections.find(upstreamIdOf(ref));
-      if (session === undefined) return Promise.resolve(bodyResponse(404));
-      const reading = session.read(lastEventId, ref.version >= FIRST_PRIMED_VERSION);
-      // The event is no longer buffered, so this stream cannot be resumed; the session remains open.
-      return Promise.resolve(reading === undefined ? bodyResponse(400) : streamOf(reading, signal));
+      return Promise.resolve(session === undefined ? bodyResponse(404) : streamOf(session.read(), signal));
     },
     endSession(ref: SessionRef) {
       const id = upstreamIdOf(ref);
@@ -124,14 +116,13 @@ export function createLegacySseUpstreamClient(settings: LegacySseAdapterSettings
   };
 }
 
-/** A message to send, and for whom. `version`: of the client, if the response may be resumed. */
+/** A message to send, and for whom. */
 type MessageToSend = {
   readonly caller: CallerOrGateway;
   readonly session: string | undefined;
   readonly text: string;
   readonly owner: string | undefined;
   readonly signal: DisconnectSignal | undefined;
-  readonly version: string | undefined;
 };
 
 async function sendTo(
@@ -168,63 +159,48 @@ type LegacySseRequest = MessageToSend & {
   readonly id: RequestId;
 };
 
-/** Sends a request; its response is a stream that a client can leave and resume. */
+/** Sends a request; its response is a stream, which ends with its reader. */
 async function sendRequest(session: LegacySseSession, sending: LegacySseRequest): Promise<ForwardOutcome> {
-  const { signal, version } = sending;
+  const { signal } = sending;
   const started = await startRequest(session, sending);
   if ('kind' in started) return started;
-  const { eventBuffer, reading } = started;
-  const drop = (): void => session.drop(eventBuffer);
-  // Aborted rather than merely disconnected: no client will resume it.
-  signal?.addEventListener('abort', drop, { once: true });
-  return streamOf(reading, signal, () => {
-    signal?.removeEventListener('abort', drop);
-    // A client whose connection has just broken may not have received it yet.
-    if (version === undefined) drop();
-    else session.keepDelivered(eventBuffer);
-  });
+  const { messageBuffer, reading } = started;
+  return streamOf(reading, signal, () => session.drop(messageBuffer));
 }
 
-type StartedRequest = { readonly eventBuffer: EventBuffer; readonly reading: BufferReader };
+type StartedRequest = { readonly messageBuffer: MessageBuffer; readonly reading: BufferReader };
 
 async function startRequest(
   session: LegacySseSession,
   sending: LegacySseRequest,
 ): Promise<StartedRequest | ForwardOutcome> {
-  const { sent, id, text, signal, version, post } = sending;
-  const eventBuffer = session.registerRequest({ id, token: progressTokenOf(sent) });
-  if (typeof eventBuffer === 'string')
-    return bodyResponse(200, errorResponseText(id, NOT_SENT[eventBuffer], INVALID_REQUEST));
+  const { sent, id, text, signal, post } = sending;
+  const messageBuffer = session.registerRequest({ id, token: progressTokenOf(sent) });
+  if (typeof messageBuffer === 'string')
+    return bodyResponse(200, errorResponseText(id, NOT_SENT[messageBuffer], INVALID_REQUEST));
   const posted = await post(session.messageEndpoint, text, signal);
   if (posted.kind === 'error' || posted.status >= FIRST_REFUSAL) {
-    session.drop(eventBuffer);
+    session.drop(messageBuffer);
     return posted;
   }
   posted.release();
-  const isPrimed = version !== undefined && version >= FIRST_PRIMED_VERSION;
-  const reading = eventBuffer.read(0, { isPrimed });
-  return reading === undefined ? { kind: 'error', reason: 'upstream-protocol' } : { eventBuffer, reading };
+  return { messageBuffer, reading: messageBuffer.read() };
 }
 
-/** A reading as an event stream. `onDone` is called when its reader needs nothing more. */
+/** A reading as an event stream. `onEnd` is called when its reader needs nothing more. */
 function streamOf(
   { items, leave }: BufferReader,
   signal: DisconnectSignal | undefined,
-  onDone: () => void = () => undefined,
+  onEnd: () => void = () => undefined,
 ): ForwardOutcome {
-  signal?.addEventListener('abort', leave, { once: true });
-  if (signal?.aborted === true) leave();
   const end = (): void => {
-    signal?.removeEventListener('abort', leave);
+    signal?.removeEventListener('abort', end);
     leave();
+    onEnd();
   };
-  return streamResponse(items, {
-    release() {
-      end();
-      onDone();
-    },
-    abort: end,
-  });
+  signal?.addEventListener('abort', end, { once: true });
+  if (signal?.aborted === true) end();
+  return streamResponse(items, { release: end, abort: end });
 }
 
 /**
@@ -252,7 +228,6 @@ async function sendGatewayRequest(
     text: body,
     owner: undefined,
     signal,
-    version: undefined,
     post,
   };
   if (sent.id === undefined || sent.method === 'initialize' || session === undefined)
@@ -260,14 +235,14 @@ async function sendGatewayRequest(
   const started = await startRequest(session, { ...sending, sent, id: sent.id });
   if ('kind' in started) return started;
   const response = await awaitResponse(started.reading, timeoutMs);
-  session.drop(started.eventBuffer);
+  session.drop(started.messageBuffer);
   return response.kind === 'error' ? response : bodyResponse(200, response.text);
 }
 
 /** What a session that is being opened holds. */
 type SessionSlot = {
   /** Shared by all sessions of the caller, open or being opened. */
-  readonly budget: OwnerBufferBudget;
+  readonly budget: BufferBudget;
   /** Gives the slot back, whether or not a session was entered. */
   release(): void;
 };
@@ -297,7 +272,7 @@ const SWEEPS_PER_IDLE_TIME = 2;
  */
 export function createLegacySseSessionTable(
   maxIdleMs: number,
-  createBudget: () => OwnerBufferBudget,
+  createBudget: () => BufferBudget,
 ): LegacySseSessionTable {
   const open = new Map<string, LegacySseSession>();
   /** Sessions that are being opened. */
@@ -325,7 +300,7 @@ export function createLegacySseSessionTable(
   }
 
   /** A session of the gateway's own has only one caller, and so a budget to itself. */
-  function budgetOf(owner: string | undefined): OwnerBufferBudget {
+  function budgetOf(owner: string | undefined): BufferBudget {
     const all = owner === undefined ? [] : [...opening, ...open.values()];
     return all.find((one) => one.owner === owner)?.budget ?? createBudget();
   }
@@ -455,7 +430,7 @@ async function openSession(
   table: LegacySseSessionTable,
   handshake: Handshake,
   settings: LegacySseAdapterSettings,
-  budget: OwnerBufferBudget,
+  budget: BufferBudget,
 ): Promise<ForwardOutcome> {
   const opened = await settings.client.openLegacyStream(handshake.caller, new AbortController().signal);
   if (opened.kind === 'error') return opened;
@@ -489,17 +464,16 @@ async function performHandshake(
   { text, id, params, post }: Handshake,
   withinMs: number,
 ): Promise<ForwardOutcome> {
-  const eventBuffer = session.registerRequest({ id, token: undefined });
-  if (typeof eventBuffer === 'string') return UNAVAILABLE;
+  const messageBuffer = session.registerRequest({ id, token: undefined });
+  if (typeof messageBuffer === 'string') return UNAVAILABLE;
   const posted = await post(session.messageEndpoint, requestLegacySseVersion(text), AbortSignal.timeout(withinMs));
   if (posted.kind === 'error') return posted;
   // A session id here opens nothing.
   if (posted.status >= FIRST_REFUSAL)
     return amendResponse(posted, { headers: { ...posted.headers, 'mcp-session-id': undefined } });
   posted.release();
-  const reading = eventBuffer.read(0, { isPrimed: false });
-  const awaitedResponse = reading === undefined ? UNAVAILABLE : await awaitResponse(reading, withinMs);
-  session.drop(eventBuffer);
+  const awaitedResponse = await awaitResponse(messageBuffer.read(), withinMs);
+  session.drop(messageBuffer);
   if (awaitedResponse.kind === 'error') return awaitedResponse;
   const response = bodyResponse(200, withVersion(awaitedResponse.text, params['protocolVersion']));
   const headers = awaitedResponse.isResult ? { ...response.headers, 'mcp-session-id': '' } : response.headers;

@@ -31,7 +31,6 @@ function session(id: string, owner: string | undefined, state: { isIdle: boolean
     registerRequest: refuseUse,
     cancel: refuseUse,
     drop: refuseUse,
-    keepDelivered: refuseUse,
     read: refuseUse,
     isUsed: () => !state.isIdle,
     get isIdle() {

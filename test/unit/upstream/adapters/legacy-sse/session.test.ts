@@ -1,64 +1,55 @@
-// What a channel has said to one exchange: told once and in order, however often its reader breaks off, within
-// its bounds, and freed whole.
-// One caller's part of what channels may hold: nobody takes the room of another, and all of it is given back.
+// What a legacy SSE server has sent for one request: delivered once and in order, whoever reads, within its bounds, and
+// freed whole. One caller's part of what may be buffered: nobody takes the part of another, and all of it is given back.
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   type BufferBudget,
-  createEventBuffer,
+  createMessageBuffer,
   createOwnerBufferBudget,
-  type EventBuffer,
-  type EventBufferSettings,
+  type MessageBuffer,
+  type MessageBufferSettings,
 } from '../../../../../src/upstream/adapters/legacy-sse/session.js';
 
 const HELD = 1_000_000;
 
-function box(more: Partial<EventBufferSettings> = {}, budget: BufferBudget = { bytesLeft: HELD }): EventBuffer {
-  return createEventBuffer({
-    key: '7',
+function box(more: Partial<MessageBufferSettings> = {}, budget: BufferBudget = { bytesLeft: HELD }): MessageBuffer {
+  return createMessageBuffer({
     maxBytes: 100_000,
     budget,
     idleMs: 1_000,
     overflow: 'fail',
-    now: Date.now,
     ...more,
   });
 }
 
-/** Reads up to `count` messages after an event, then leaves; what was told, and the last event's number. */
-async function readSome(mailbox: EventBuffer, after: number, count: number) {
-  const reading = mailbox.read(after, { isPrimed: false });
+/** Reads up to `count` messages, then leaves. */
+async function readSome(buffer: MessageBuffer, count: number): Promise<readonly string[]> {
+  const { items, leave } = buffer.read();
   const delivered: string[] = [];
-  let at = after;
-  while (reading !== undefined && delivered.length < count) {
-    const { value, done } = await reading.items.next();
+  while (delivered.length < count) {
+    const { value, done } = await items.next();
     if (done === true || value.kind !== 'message') break;
     delivered.push(value.text);
-    at = Number(value.eventId?.split('-')[1]);
   }
-  reading?.leave();
-  return { delivered, at };
+  leave();
+  return delivered;
 }
 
-describe('[LEG-09] a mailbox', () => {
-  it('tells every message once and in order, over any breaks (property)', async () => {
+describe('[LEG-09] a buffer', () => {
+  it('delivers every message once and in order, over any change of readers (property)', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.string({ maxLength: 20 }), { maxLength: 30 }),
         fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 10 }),
         async (texts, breaks) => {
-          const mailbox = box();
-          for (const text of texts) mailbox.put(text);
-          mailbox.end('complete');
-          let at = 0;
+          const buffer = box();
+          for (const text of texts) buffer.put(text);
+          buffer.end('complete');
           const delivered: string[] = [];
-          for (const count of [...breaks, texts.length + 1]) {
-            const some = await readSome(mailbox, at, count);
-            delivered.push(...some.delivered);
-            at = some.at;
-          }
+          for (const count of [...breaks, texts.length + 1]) delivered.push(...(await readSome(buffer, count)));
           expect(delivered).toEqual(texts);
+          expect(buffer.bytes).toBe(0);
         },
       ),
     );
@@ -72,26 +63,25 @@ describe('[LEG-09] a mailbox', () => {
         fc.constantFrom('drop-oldest' as const, 'fail' as const),
         (texts, maxBytes, overflow) => {
           const budget = { bytesLeft: HELD };
-          const mailbox = box({ maxBytes, overflow }, budget);
+          const buffer = box({ maxBytes, overflow }, budget);
           for (const text of texts) {
-            mailbox.put(text);
-            expect(mailbox.bytes).toBeLessThanOrEqual(maxBytes);
-            expect(budget.bytesLeft).toBe(HELD - mailbox.bytes);
+            buffer.put(text);
+            expect(buffer.bytes).toBeLessThanOrEqual(maxBytes);
+            expect(budget.bytesLeft).toBe(HELD - buffer.bytes);
           }
-          mailbox.drop();
+          buffer.drop();
           expect(budget.bytesLeft).toBe(HELD);
         },
       ),
     );
   });
 
-  it('ends with a fault where nobody reads and its bound is passed', async () => {
-    const mailbox = box({ maxBytes: 10 });
-    const reading = mailbox.read(0, { isPrimed: false });
-    mailbox.put('0123456789');
-    mailbox.put('one too many');
-    expect(mailbox.read(0, { isPrimed: false })).toBeUndefined();
-    expect((await reading?.items.next())?.value).toEqual({
+  it('ends with an error where nobody reads and its bound is passed', async () => {
+    const buffer = box({ maxBytes: 10 });
+    const { items } = buffer.read();
+    buffer.put('0123456789');
+    buffer.put('one too many');
+    expect((await items.next()).value).toEqual({
       kind: 'error',
       reason: 'upstream-protocol',
     });
@@ -99,40 +89,37 @@ describe('[LEG-09] a mailbox', () => {
 
   it('counts the bytes of what it holds, whatever its characters', () => {
     const budget = { bytesLeft: HELD };
-    const mailbox = box({ maxBytes: 10 }, budget);
-    mailbox.put('\u00e9'.repeat(5));
-    expect([mailbox.bytes, budget.bytesLeft]).toEqual([10, HELD - 10]);
-    mailbox.put('\u00e9');
+    const buffer = box({ maxBytes: 10 }, budget);
+    buffer.put('\u00e9'.repeat(5));
+    expect([buffer.bytes, budget.bytesLeft]).toEqual([10, HELD - 10]);
+    buffer.put('\u00e9');
     expect(budget.bytesLeft).toBe(HELD);
   });
 
-  it('passes over what it has forgotten, and goes on', async () => {
-    const mailbox = box({ maxBytes: 4, overflow: 'drop-oldest' });
-    const reading = mailbox.read(0, { isPrimed: false });
-    for (const text of ['a1', 'b2', 'c3']) mailbox.put(text);
-    expect((await reading?.items.next())?.value).toMatchObject({ text: 'b2' });
-    expect(mailbox.read(0, { isPrimed: false })).toBeUndefined();
+  it('passes over what it has dropped, and goes on', async () => {
+    const buffer = box({ maxBytes: 4, overflow: 'drop-oldest' });
+    const { items } = buffer.read();
+    for (const text of ['a1', 'b2', 'c3']) buffer.put(text);
+    expect((await items.next()).value).toEqual({ kind: 'message', text: 'b2' });
   });
 
   it('is read by the newest reader alone', async () => {
-    const mailbox = box();
-    const first = mailbox.read(0, { isPrimed: false });
-    const waiting = first?.items.next();
-    const second = mailbox.read(0, { isPrimed: true });
-    expect((await waiting)?.done).toBe(true);
-    expect((await second?.items.next())?.value).toEqual({ kind: 'primed', eventId: '7-0' });
-    first?.leave();
-    expect(mailbox.isRead).toBe(true);
-    second?.leave();
-    expect(mailbox.isRead).toBe(false);
+    const buffer = box();
+    const first = buffer.read();
+    const waiting = first.items.next();
+    const second = buffer.read();
+    expect((await waiting).done).toBe(true);
+    buffer.put('one');
+    expect((await second.items.next()).value).toEqual({ kind: 'message', text: 'one' });
+    first.leave();
+    expect(buffer.isRead).toBe(true);
+    second.leave();
+    expect(buffer.isRead).toBe(false);
   });
 
   it('ends a silence that is too long', async () => {
-    const reading = box({ idleMs: 1 }).read(0, { isPrimed: false });
-    expect((await reading?.items.next())?.value).toEqual({
-      kind: 'error',
-      reason: 'upstream-timeout',
-    });
+    const { items } = box({ idleMs: 1 }).read();
+    expect((await items.next()).value).toEqual({ kind: 'error', reason: 'upstream-timeout' });
   });
 });
 
@@ -143,7 +130,6 @@ describe('[LEG-09] the share of a caller', () => {
     one.bytesLeft -= 41;
     expect(one.bytesLeft).toBeLessThan(0);
     expect(other.bytesLeft).toBe(40);
-    expect([one.isHalfUsed, other.isHalfUsed]).toEqual([true, false]);
   });
 
   it('ends where everyone together holds as much as may be held', () => {
