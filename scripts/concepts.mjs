@@ -5,6 +5,8 @@
 /** `home`: files, or folders that end with a slash. */
 export const CONCEPTS = [
   { concept: 'order of the stages of a request', home: ['src/proxy/pipeline.ts', 'src/proxy/stages.ts'] },
+  { concept: 'check of a message of an upstream', home: ['src/proxy/upstream-messages.ts'] },
+  { concept: 'value that is usually there at once', home: ['src/text/after.ts'] },
   { concept: 'what a rule decides', home: ['src/policy/clauses.ts', 'src/policy/order.ts'] },
   { concept: 'reasons of refusals', home: ['src/policy/reasons.ts'] },
   { concept: 'text that a reader of a message sees', home: ['src/inspection/message-map.ts'] },

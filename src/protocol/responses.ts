@@ -23,7 +23,7 @@ import { DEFINED_RESULT_MEMBERS, hasMisspelledMember } from './params.js';
 import type { ExpectedResult, ProtocolVersion } from './versions/revisions.js';
 
 /** The response that is expected. On a stream that no request opened, `id` is undefined. */
-type Expectation = ExpectedResult & {
+export type Expectation = ExpectedResult & {
   readonly protocol: ProtocolVersion;
   readonly id: RequestId | undefined;
   /** The response is the stream of a subscription (2026). */

@@ -27,7 +27,6 @@ import { readFilter } from '../protocol/subscriptions.js';
 import { mirroredHeaders } from '../protocol/versions/negotiation.js';
 import type { Snapshot } from './ports.js';
 import { type Feature, nameOf, type RequestContext } from './request-context.js';
-import { type MessageOutcome, withhold } from './response-context.js';
 
 const MS_PER_SECOND = 1_000;
 
@@ -246,45 +245,43 @@ export const SEALED_CURSOR: Feature = {
 };
 
 /** What one response, or one stream, delivers to its caller. */
-export type Delivery = {
-  /** True once the labels of the target are recorded; they are recorded again from time to time. */
-  record(): boolean | Promise<boolean>;
+export type Deliveries = {
+  /** True once the labels of the targets are recorded; they are recorded again from time to time. */
+  record(targets: readonly Target[]): boolean | Promise<boolean>;
 };
 
-export function createDelivery(call: RequestContext<'flows'>, principal: Principal, target: Target): Delivery {
-  const kind = kindOf(target);
-  const name = nameOf(target) ?? '';
-  let recordedAtMs = Number.NEGATIVE_INFINITY;
-  return {
-    record() {
-      const { incoming, ports, snapshot } = call;
-      const { flows } = snapshot.policies;
-      const leaves = flows?.of(incoming.upstream, kind, name).leaves ?? [];
+export function createDeliveries(call: RequestContext<'flows'>, principal: Principal): Deliveries {
+  const recordedAtMs = new Map<string, number>();
+
+  async function recordDue(due: readonly Target[]): Promise<boolean> {
+    const { incoming, ports } = call;
+    for (const target of due) {
+      const { flows } = call.snapshot.policies;
       const atMs = performance.now();
-      if (flows === undefined || leaves.length === 0 || atMs - recordedAtMs < RECORD_EVERY_MS) return true;
-      const note = (isRecorded: boolean): boolean => {
-        if (isRecorded) recordedAtMs = atMs;
-        return isRecorded;
-      };
-      const recorded = ports.flows.record(historiesWritten(principal), leaves, incoming.id, flows.keepMs);
-      return recorded instanceof Promise ? recorded.then(note) : note(recorded);
+      const leaves = leavesOf(call, target);
+      if (flows === undefined) return true;
+      if (!(await ports.flows.record(historiesWritten(principal), leaves, incoming.id, flows.keepMs))) return false;
+      recordedAtMs.set(keyOf(target), atMs);
+    }
+    return true;
+  }
+
+  return {
+    record(targets) {
+      const nowMs = performance.now();
+      const isDue = (target: Target): boolean =>
+        nowMs - (recordedAtMs.get(keyOf(target)) ?? Number.NEGATIVE_INFINITY) >= RECORD_EVERY_MS;
+      const due = targets.filter((target) => leavesOf(call, target).length > 0 && isDue(target));
+      return due.length === 0 || recordDue(due);
     },
   };
 }
 
-/** Records a message that passed its check, or withholds it. `isAnswer`: a response is one about a target. */
-export function recordDelivery(
-  delivery: Delivery,
-  outcome: MessageOutcome | Promise<MessageOutcome>,
-  isAnswer: boolean,
-): MessageOutcome | Promise<MessageOutcome> {
-  if (outcome instanceof Promise) return outcome.then((resolved) => recordDelivery(delivery, resolved, isAnswer));
-  // A list or a handshake shows what is pinned or was asked for by policy alone, because the rest of it is cut; what is
-  // sent beside it, or instead of it as an error, may be anything.
-  const isDelivered =
-    outcome.kind === 'pass' || (outcome.kind === 'response' && outcome.isOwn !== true && (isAnswer || outcome.isError));
-  if (!isDelivered) return outcome;
-  const recorded = delivery.record();
-  const settle = (isRecorded: boolean): MessageOutcome => (isRecorded ? outcome : withhold('store-unavailable'));
-  return recorded instanceof Promise ? recorded.then(settle) : settle(recorded);
+/** The labels that what is received of a target has. */
+function leavesOf({ incoming, snapshot }: RequestContext, target: Target): readonly string[] {
+  return snapshot.policies.flows?.of(incoming.upstream, kindOf(target), nameOf(target) ?? '').leaves ?? [];
+}
+
+function keyOf(target: Target): string {
+  return `${kindOf(target)} ${nameOf(target) ?? ''}`;
 }

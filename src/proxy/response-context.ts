@@ -33,6 +33,7 @@ import type { ProtocolVersion } from '../protocol/versions/revisions.js';
 import { versionOf } from './authorization.js';
 import type { NotificationGate } from './features/progress.js';
 import { type MessageWithoutTask, removeRelatedTask } from './features/task-requests.js';
+import type { Deliveries } from './flows.js';
 import type { AnyPort } from './ports.js';
 import {
   contentKindOf,
@@ -157,7 +158,13 @@ export type MessageOutcome =
       /** The gateway's own words: nothing of the upstream is in it. */
       readonly isOwn?: true;
     }
-  | { readonly kind: 'pass'; readonly text: string | undefined }
+  | {
+      readonly kind: 'pass';
+      readonly text: string | undefined;
+      readonly isOwn?: true;
+      /** What it is about, if not what its response is about. */
+      readonly about?: Target;
+    }
   | { readonly kind: 'drop' }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
@@ -185,6 +192,8 @@ export type CheckContext = {
   readonly target: Target;
   previousTail: string;
   refusedServerRequests: number;
+  /** What was recorded as received, once something was. */
+  deliveries: Deliveries | undefined;
   gate(): NotificationGate;
 };
 
@@ -420,6 +429,12 @@ export function settleMended(outcome: MessageOutcome, text: string, findings: re
 
 function withFindings(text: string, findings: readonly Finding[]): string {
   return findings.length === 0 ? text : withFurtherFindings(text, findings);
+}
+
+/** The outcome of a message that is dropped, which is recorded. */
+export function dropped(call: RequestContext, detector: string): MessageOutcome {
+  drop(call, detector);
+  return DROP;
 }
 
 /** Records that a message was dropped. */

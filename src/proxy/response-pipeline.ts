@@ -1,18 +1,13 @@
-// The response pipeline: checks the messages of an upstream one at a time, each as a whole. Does the message belong to
-// the request, is it supported here, is its content clean? Only what passes reaches a client. Notifications, server
-// requests and messages that belong to nothing are checked here too, whether they come with a response or on a stream
-// of their own: what is not known to be supported is dropped and recorded. An inspector that throws ends the request
-// with a refusal.
+// The check of a response: which check its result has, by its method, and what an error or a task becomes. What comes
+// beside it, and the order in which every message is checked, is in upstream-messages.ts. An inspector that throws ends
+// the request with a refusal.
 // Source: docs/reference/design.md, "How a response finds its plan"; docs/reference/definitions.md;
-// docs/reference/responses.md; MCP 2025-11-25 and 2026-07-28, base protocol; MCP 2025-11-25, cancellation; MCP Apps
-// extension (SEP-1865).
+// docs/reference/responses.md; MCP 2025-11-25 and 2026-07-28, base protocol; MCP Apps extension (SEP-1865).
 
 import { type CompiledSchema, outputOf } from '../policy/definitions.js';
-import type { ResponseObligations, RunningRequest } from '../policy/obligations.js';
-import type { Principal } from '../policy/principal.js';
+import type { ResponseObligations } from '../policy/obligations.js';
 import { isAppUri } from '../policy/uris.js';
-import type { MethodRule, OpenedTask, SessionFacts, SessionTarget } from '../protocol/admitted-request.js';
-import { type ReadOutcome, takeTurn } from '../protocol/json/incremental.js';
+import type { MethodRule, SessionTarget } from '../protocol/admitted-request.js';
 import {
   hasInexactNumber,
   type ParsedJson,
@@ -22,77 +17,45 @@ import {
   setPrivate,
   spanOf,
 } from '../protocol/json/json.js';
-import {
-  isJsonRpc,
-  isObject,
-  isRequestId,
-  type Json,
-  type JsonObject,
-  type RpcError,
-  requestIdOf,
-  type Target,
-} from '../protocol/jsonrpc.js';
-import type { UpstreamReading } from '../protocol/lone-surrogates.js';
+import { isObject, type JsonObject, type RpcError, requestIdOf } from '../protocol/jsonrpc.js';
 import { LIST_MEMBERS } from '../protocol/methods.js';
-import { cutNullParams } from '../protocol/null-members.js';
-import { isInputRetry, paramsOf } from '../protocol/params.js';
-import {
-  classifyUpstreamMessage,
-  METHOD_NOT_FOUND,
-  type UpstreamMessage,
-  URL_ELICITATION_REQUIRED,
-  withId,
-} from '../protocol/responses.js';
+import { isInputRetry } from '../protocol/params.js';
+import { METHOD_NOT_FOUND, URL_ELICITATION_REQUIRED, withId } from '../protocol/responses.js';
 import { canRequireInput } from '../protocol/server-requests.js';
-import { mayBeMessage } from '../protocol/sse.js';
-import { filterOfNotification, type ListFilter } from '../protocol/subscriptions.js';
-import { findRelatedTask } from '../protocol/tasks.js';
 import { type Bytes, joinPieces } from '../protocol/transport.js';
 import { errorSeenIn } from '../protocol/upstream-status.js';
-import { protocolOfSession } from '../protocol/versions/negotiation.js';
-import { mayKnowList, maySee } from './authorization.js';
+import { after } from '../text/after.js';
 import { checkInputRequired } from './features/input-required.js';
-import { createGateFor, createSessionGate, type NotificationGate } from './features/progress.js';
-import { checkServerRequest, checkUrlError } from './features/server-requests.js';
-import {
-  checkCreatedTask,
-  checkSessionTaskNotification,
-  checkTaskList,
-  checkTaskResponse,
-} from './features/task-responses.js';
-import {
-  countsAsReceived,
-  createDelivery,
-  cutsErrors,
-  cutUnpinnedText,
-  type Delivery,
-  recordDelivery,
-} from './flows.js';
-import { isRead, nameOf, type RequestContext, refuseReadError, turnsOf } from './request-context.js';
+import { createGateFor, type NotificationGate } from './features/progress.js';
+import { checkUrlError } from './features/server-requests.js';
+import { checkCreatedTask, checkTaskList, checkTaskResponse } from './features/task-responses.js';
+import { countsAsReceived, cutsErrors, cutUnpinnedText } from './flows.js';
+import { nameOf, type RequestContext } from './request-context.js';
 import {
   ALWAYS_AUTO,
   type CheckContext,
   type CheckPorts,
-  DROP,
-  drop,
   type Inspection,
   inspect,
   type MessageOutcome,
-  noteMending,
   type ResponsePlan,
-  readUpstreamMessage,
   respond,
-  settleMended,
-  taskNamedBy,
   withhold,
   withProfiles,
 } from './response-context.js';
 import { type FilterInput, filterResponse, recallList } from './response-filter.js';
+import {
+  type Checked,
+  checkUpstreamMessage,
+  type MessagePlace,
+  type ResponseMessage,
+  recordReceived,
+} from './upstream-messages.js';
 
 export type ResponseCheck = {
   /** Checks one message. Synchronous unless the text waits for inspection or the upstream must be listed again. */
-  checkBytes(bytes: Bytes): MessageOutcome | Promise<MessageOutcome>;
-  checkText(text: string): MessageOutcome | Promise<MessageOutcome>;
+  checkBytes(bytes: Bytes): Checked;
+  checkText(text: string): Checked;
   /** Replaces the obligations, after a new decision, for all further messages. */
   setObligations(responseObligations: ResponseObligations): void;
 };
@@ -103,8 +66,6 @@ type ResultContext = Pick<FilterInput, 'responsePlan' | 'openedSession' | 'bytes
 const MAY_BECOME_TASK: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
 /** Content that a reviewer has approved byte for byte. */
 const APP_CONTENT = ['/result/contents'];
-const NO_TARGET: Target = { kind: 'none' };
-const ONLY_NO_TARGET: readonly Target[] = Object.freeze([NO_TARGET]);
 const NO_ERROR = { isError: false, rpcCode: undefined } as const;
 
 /** Creates the check of every message that answers a request. `opened`: the session that a handshake opens. */
@@ -115,7 +76,6 @@ export function createResponseCheck(
 ): ResponseCheck {
   const { admitted, principal } = responsePlan;
   let notificationGate: NotificationGate | undefined;
-  let delivery: Delivery | undefined;
   const context: CheckContext = {
     call,
     responseObligations: responsePlan.responseObligations,
@@ -127,6 +87,7 @@ export function createResponseCheck(
     target: admitted.target,
     previousTail: '',
     refusedServerRequests: 0,
+    deliveries: undefined,
     // Most responses come without notifications. INVARIANT: no accessor, which would give the object of each request
     // a hidden class of its own and keep it alive into the old generation.
     gate() {
@@ -134,82 +95,49 @@ export function createResponseCheck(
       return notificationGate;
     },
   };
-  const { rule } = admitted;
+  const { rule, version, target } = admitted;
   const checkResult = RESULT_CHECKS.get(rule.method) ?? RESPONSE_CHECKS[rule.response];
   const id = requestIdOf(admitted.message);
-
-  function checkSource(source: Uint8Array | string): MessageOutcome | Promise<MessageOutcome> {
-    return deliver(checkBeforeDelivery(source));
-  }
-
-  function deliver(outcome: MessageOutcome | Promise<MessageOutcome>): MessageOutcome | Promise<MessageOutcome> {
-    // Without flows, which is read at each message because policies may have changed, nothing is recorded.
-    if (call.snapshot.policies.flows === undefined) return outcome;
-    delivery ??= createDelivery(call, principal, admitted.target);
-    const isAnswer = admitted.target.kind !== 'none' || countsAsReceived(call.snapshot, rule.method);
-    return recordDelivery(delivery, outcome, isAnswer);
-  }
-
-  function checkBeforeDelivery(source: Uint8Array | string): MessageOutcome | Promise<MessageOutcome> {
-    const bytes = typeof source === 'string' ? undefined : source;
-    const reading = readUpstreamMessage(call, source, LIST_MEMBERS.has(rule.method));
-    return reading instanceof Promise
-      ? reading.then((resolved) => checkRead(resolved, bytes))
-      : checkRead(reading, bytes);
-  }
-
-  function checkRead(reading: UpstreamReading, bytes?: Uint8Array): MessageOutcome | Promise<MessageOutcome> {
-    if (!reading.ok || (reading.mended === undefined && reading.isReduced !== true))
-      return checkReading(reading, bytes);
-    const findings = reading.mended === undefined ? [] : noteMending(call, reading.mended);
-    const outcome = checkReading(reading, bytes);
-    return outcome instanceof Promise
-      ? outcome.then((resolved) => settleMended(resolved, reading.text, findings))
-      : settleMended(outcome, reading.text, findings);
-  }
-
-  function checkReading(reading: ReadOutcome, bytes?: Uint8Array): MessageOutcome | Promise<MessageOutcome> {
-    if (!reading.ok) return { kind: 'refused', refusal: refuseReadError(reading.error, rule.method) };
-    if (bytes === undefined && !isJsonRpc(reading.value)) return dropEvent(call);
-    const { protocol, version } = admitted;
-    const mayRequireInput = canRequireInput(rule.method);
-    const mayBecomeTask = MAY_BECOME_TASK.has(rule.method) ? admitted.mayBecomeTask : undefined;
-    const message = classifyUpstreamMessage(reading.value, {
-      protocol,
+  const place: MessagePlace = {
+    context,
+    expected: {
+      protocol: admitted.protocol,
       id,
       version,
-      mayRequireInput,
-      mayBecomeTask,
-    });
+      mayRequireInput: canRequireInput(rule.method),
+      mayBecomeTask: MAY_BECOME_TASK.has(rule.method) ? admitted.mayBecomeTask : undefined,
+    },
+    isServerList: LIST_MEMBERS.has(rule.method),
+    unread: 'refuse',
+    unrecorded: 'refuse',
+    checkResponse,
+    checkForeign,
+    // A list or a handshake shows what is pinned or was asked for by policy alone, because the rest of it is cut; what is
+    // sent beside it, or instead of it as an error, may be anything.
+    receivedOf(outcome, about) {
+      const isShown = outcome.kind === 'response' && !outcome.isError && target.kind === 'none';
+      return isShown && !countsAsReceived(call.snapshot, rule.method) ? [] : [target, ...about];
+    },
+  };
+
+  function checkResponse(reading: ParsedJson, message: ResponseMessage, bytes: Uint8Array | undefined): Checked {
     switch (message.kind) {
       case 'response-input-required': {
         const inputRequired = { text: reading.text, result: message.result };
-        return checkInputRequired(call, responsePlan, inputRequired, (cut, allows) => {
-          const strict = withProfiles(context, allows);
-          const inspected = inspect(strict, cut, ALWAYS_AUTO);
-          return outcomeWhenInspected(inspected, NO_ERROR);
-        });
+        return checkInputRequired(call, responsePlan, inputRequired, (cut, allows) =>
+          outcomeWhenInspected(inspect(withProfiles(context, allows), cut, ALWAYS_AUTO), NO_ERROR),
+        );
       }
       case 'response-task':
         return checkCreatedTask(context, responsePlan, reading, message.result);
       case 'response-result':
-        return checkResult(context, reading, message.result, {
-          responsePlan,
-          openedSession,
-          bytes,
-        });
+        return checkResult(context, reading, message.result, { responsePlan, openedSession, bytes });
       case 'response-error':
         return checkErrorResponse(reading, message.error);
-      case 'foreign':
-        return checkForeign(reading, message, bytes);
-      case 'notification':
-      case 'server-request':
-      case 'malformed':
-        return checkOtherMessage(context, reading, message);
     }
   }
 
-  function checkErrorResponse(reading: ParsedJson, error: RpcError): MessageOutcome | Promise<MessageOutcome> {
+  function checkErrorResponse(reading: ParsedJson, error: RpcError): Checked {
     if (error.code === METHOD_NOT_FOUND && cutsErrors(call.snapshot, rule.method))
       return withOwnError(reading.text, error);
     const facts = { isError: true, rpcCode: error.code };
@@ -217,34 +145,25 @@ export function createResponseCheck(
       return checkUrlError(context, reading.text, error, (strict) =>
         outcomeWhenInspected(inspect(strict, reading, ALWAYS_AUTO), facts),
       );
-    const inspected = inspect(context, reading);
-    const outcome = outcomeWhenInspected(inspected, facts);
-    return outcome instanceof Promise
-      ? outcome.then((resolved) => correctError(context, resolved, reading.text, error))
-      : correctError(context, outcome, reading.text, error);
+    return after(outcomeWhenInspected(inspect(context, reading), facts), (outcome) =>
+      correctError(context, outcome, reading.text, error),
+    );
   }
 
   /** A body that is an error under no id, or under another, answers the request that it was sent for. */
-  function checkForeign(
-    reading: ParsedJson,
-    message: Extract<UpstreamMessage, { readonly kind: 'foreign' }>,
-    bytes: Uint8Array | undefined,
-  ): MessageOutcome | Promise<MessageOutcome> {
+  function checkForeign(reading: ParsedJson, bytes: Uint8Array | undefined): Checked | undefined {
     const error = bytes && errorSeenIn(reading.value, id);
-    if (id === undefined || error === undefined || error.isOwn) return checkOtherMessage(context, reading, message);
+    if (id === undefined || error === undefined || error.isOwn) return undefined;
     const text = withId(reading.text, id);
-    const outcome = checkBeforeDelivery(text);
-    return outcome instanceof Promise
-      ? outcome.then((resolved) => withResponseText(resolved, text))
-      : withResponseText(outcome, text);
+    return after(checkUpstreamMessage(place, text), (outcome) => withResponseText(outcome, text));
   }
 
   return {
     checkBytes(bytes) {
       const recalled = recallList(call, responsePlan, bytes);
-      return recalled === undefined ? checkSource(joinPieces(bytes)) : deliver(recalled);
+      return recalled === undefined ? checkUpstreamMessage(place, joinPieces(bytes)) : recordReceived(place, recalled);
     },
-    checkText: (text) => (mayBeMessage(text) ? checkSource(text) : dropEvent(call)),
+    checkText: (text) => checkUpstreamMessage(place, text),
     setObligations(responseObligations) {
       context.responseObligations = responseObligations;
     },
@@ -265,119 +184,13 @@ function withResponseText(outcome: MessageOutcome, text: string): MessageOutcome
   return outcome.kind === 'response' ? { ...outcome, text: outcome.text ?? text } : outcome;
 }
 
-/** An event that is no message, such as `ping`: skipped, as SDK clients do, and counted. */
-function dropEvent(call: RequestContext): MessageOutcome {
-  drop(call, 'not-a-message');
-  return DROP;
-}
-
-/** Creates the check for the messages of an unsolicited stream. It returns the text to send, or `undefined`. */
-export function createUnsolicitedCheck(
-  call: RequestContext<CheckPorts>,
-  principal: Principal,
-  session: SessionFacts,
-  gate: NotificationGate = createSessionGate(call, session),
-): (data: string) => Promise<string | undefined> {
-  const { version } = session;
-  const protocol = protocolOfSession(version);
-  const context: CheckContext = {
-    call,
-    responseObligations: undefined,
-    principal,
-    protocol,
-    apps: session.apps ?? false,
-    session,
-    requestMethod: undefined,
-    target: NO_TARGET,
-    previousTail: '',
-    refusedServerRequests: 0,
-    gate: () => gate,
-  };
-  const record = createRecording(call, principal);
-  return async (data) => {
-    const reading = await readUnsolicited(call, data);
-    if (reading === undefined) return undefined;
-    const message = classifyUpstreamMessage(reading.value, { protocol, id: undefined, version });
-    if (isResponseMessage(message)) return undefined;
-    // Messages of such a stream are independent: no text continues in the next message.
-    context.previousTail = '';
-    const running = message.kind === 'notification' ? gate.requestOf(message.method, message.params) : undefined;
-    const verdict = await checkOtherMessage(contextOf(context, running), reading, message);
-    if (verdict.kind !== 'pass') return undefined;
-    const isRecorded = await record(message, mayBeAbout(context, running, reading));
-    return isRecorded ? (verdict.text ?? reading.text) : undefined;
-  };
-}
-
-/** Records a message of a stream that has content as received of these targets. False if that fails: it is dropped. */
-function createRecording(
-  call: RequestContext<'flows'>,
-  principal: Principal,
-): (message: UpstreamMessage, targets: readonly Target[]) => Promise<boolean> {
-  const deliveries = new Map<string | undefined, Delivery>();
-  return async (message, targets) => {
-    if (!carriesContent(message)) return true;
-    for (const target of targets) {
-      const tool = target.kind === 'tool' || target.kind === 'task' ? nameOf(target) : undefined;
-      const delivery = deliveries.get(tool) ?? createDelivery(call, principal, target);
-      deliveries.set(tool, delivery);
-      if (await delivery.record()) continue;
-      drop(call, 'unrecorded-delivery');
-      return false;
-    }
-    return true;
-  };
-}
-
-/** What a message that comes without a response may be about: any call in progress, unless it names its own or a task. */
-function mayBeAbout(
-  context: CheckContext,
-  running: RunningRequest | undefined,
-  { value }: ParsedJson,
-): readonly Target[] {
-  if (running !== undefined) return [running.target];
-  const isOfTask = taskOf(context, value) !== undefined;
-  return isOfTask ? ONLY_NO_TARGET : [NO_TARGET, ...context.gate().inProgress()];
-}
-
-/** Progress belongs to a request wherever it arrives, so it is checked as beside the response to that request. */
-function contextOf(context: CheckContext, running: RunningRequest | undefined): CheckContext {
-  if (running === undefined) return context;
-  const { target, responseObligations } = running;
-  return { ...context, target, responseObligations };
-}
-
-/** Reads one message of such a stream; what cannot be read is dropped and recorded. */
-async function readUnsolicited(call: RequestContext<CheckPorts>, data: string): Promise<ParsedJson | undefined> {
-  if (!mayBeMessage(data)) {
-    drop(call, 'not-a-message');
-    return undefined;
-  }
-  const reading = await readUpstreamMessage(call, data);
-  if (reading.ok) {
-    if (reading.mended !== undefined) noteMending(call, reading.mended);
-    return reading;
-  }
-  drop(call, isRead(reading) ? 'malformed-message' : 'unread-message');
-  return undefined;
-}
-
-type ResponseMessage = Extract<
-  UpstreamMessage,
-  { kind: 'response-result' | 'response-error' | 'response-input-required' | 'response-task' }
->;
-
-function isResponseMessage(message: UpstreamMessage): message is ResponseMessage {
-  return message.kind.startsWith('response-');
-}
-
 /** Checks a result by its method: only a few methods have a check of their own. */
 type ResultCheck = (
   checkContext: CheckContext,
   reading: ParsedJson,
   result: JsonObject,
   context: ResultContext,
-) => MessageOutcome | Promise<MessageOutcome>;
+) => Checked;
 
 const RESULT_CHECKS: ReadonlyMap<string, ResultCheck> = new Map([
   ['ping', checkEmpty],
@@ -401,7 +214,7 @@ function checkResource(
   reading: ParsedJson,
   result: JsonObject,
   context: ResultContext,
-): MessageOutcome | Promise<MessageOutcome> {
+): Checked {
   const app = reviewAppContent(subject.call, context.responsePlan, reading, result);
   if (app === 'changed') return withhold('tool-changed');
   const reviewed = app === 'approved' ? APP_CONTENT : undefined;
@@ -414,7 +227,7 @@ function checkEmpty(
   reading: ParsedJson,
   result: JsonObject,
   context: ResultContext,
-): MessageOutcome | Promise<MessageOutcome> {
+): Checked {
   const { call } = checkContext;
   const { text, findings } = cutUnpinnedText(call.snapshot, context.responsePlan.admitted.rule.method, reading.text);
   call.record.findings.push(...findings);
@@ -423,10 +236,7 @@ function checkEmpty(
   const kept = left !== reading && isObject(left.value) ? left.value['result'] : result;
   if (!isObject(kept)) return withhold('internal');
   const outcome = checkContent(checkContext, left, kept, context);
-  if (left === reading) return outcome;
-  return outcome instanceof Promise
-    ? outcome.then((resolved) => withResponseText(resolved, text))
-    : withResponseText(outcome, text);
+  return left === reading ? outcome : after(outcome, (resolved) => withResponseText(resolved, text));
 }
 
 function checkContent(
@@ -435,16 +245,13 @@ function checkContent(
   result: JsonObject,
   context: ResultContext,
   reviewed?: readonly string[],
-): MessageOutcome | Promise<MessageOutcome> {
+): Checked {
   const { responsePlan } = context;
   const facts = { isError: result['isError'] === true, rpcCode: undefined };
   const output = outputSchemaFor(checkContext.call, responsePlan);
-  const inspection = inspect(checkContext, reading, { output, approved: reviewed });
-  return inspection instanceof Promise
-    ? inspection.then((resolved) =>
-        markPrivate(checkContext, responsePlan, reading, outcomeOfInspection(resolved, facts)),
-      )
-    : markPrivate(checkContext, responsePlan, reading, outcomeOfInspection(inspection, facts));
+  return after(inspect(checkContext, reading, { output, approved: reviewed }), (inspection) =>
+    markPrivate(checkContext, responsePlan, reading, outcomeOfInspection(inspection, facts)),
+  );
 }
 
 /** Marks a result that may be cached as private to its caller, and bounds its lifetime. */
@@ -492,13 +299,8 @@ function correctError(
 
 type Facts = { readonly isError: boolean; readonly rpcCode: number | undefined };
 
-function outcomeWhenInspected(
-  outcome: Inspection | Promise<Inspection>,
-  facts: Facts,
-): MessageOutcome | Promise<MessageOutcome> {
-  return outcome instanceof Promise
-    ? outcome.then((resolved) => outcomeOfInspection(resolved, facts))
-    : outcomeOfInspection(outcome, facts);
+function outcomeWhenInspected(outcome: Inspection | Promise<Inspection>, facts: Facts): Checked {
+  return after(outcome, (inspection) => outcomeOfInspection(inspection, facts));
 }
 
 function outcomeOfInspection(outcome: Inspection, { isError, rpcCode }: Facts): MessageOutcome {
@@ -542,178 +344,4 @@ function reviewAppContent(
   const page = { kind: 'resource' as const, items: [item] };
   call.ports.upstreams.notePage(call.incoming.upstream, page);
   return 'changed';
-}
-
-/** Notifications that are rebuilt carry nothing of the upstream; a cancellation has a reason in its own words. */
-function carriesContent(message: UpstreamMessage): boolean {
-  return message.kind !== 'notification' || filterOfNotification(message.method) === undefined;
-}
-
-/** Checks one message that is not the response itself. It leaves without `params` that is null. */
-function checkOtherMessage(
-  context: CheckContext,
-  received: ParsedJson,
-  message: Exclude<UpstreamMessage, ResponseMessage>,
-): MessageOutcome | Promise<MessageOutcome> {
-  const reading = cutNullParams(received);
-  const outcome = recordOfTask(context, reading, checkWithoutNull(context, reading, message));
-  if (reading === received) return outcome;
-  const { text } = reading;
-  return outcome instanceof Promise ? outcome.then((resolved) => withText(resolved, text)) : withText(outcome, text);
-}
-
-/** A message that names a task is received of its tool, beside whatever response it comes. */
-function recordOfTask(
-  context: CheckContext,
-  reading: ParsedJson,
-  outcome: MessageOutcome | Promise<MessageOutcome>,
-): MessageOutcome | Promise<MessageOutcome> {
-  const { call, principal } = context;
-  if (call.snapshot.policies.flows === undefined) return outcome;
-  if (outcome instanceof Promise) return outcome.then((resolved) => recordOfTask(context, reading, resolved));
-  const task = outcome.kind === 'pass' ? taskOf(context, reading.value) : undefined;
-  if (task === undefined) return outcome;
-  const target = { kind: 'task', tool: task.tool, use: 'get' } as const;
-  return recordDelivery(createDelivery(call, principal, target), outcome, true);
-}
-
-/** The caller's task that a message is about: by its status, or because it names it as related. */
-function taskOf(context: CheckContext, value: Json): OpenedTask | undefined {
-  const params = isObject(value) && value['method'] === TASK_STATUS ? value['params'] : undefined;
-  const id = isObject(params) ? params['taskId'] : findRelatedTask(value)?.id;
-  return taskNamedBy(context, id);
-}
-
-const TASK_STATUS = 'notifications/tasks/status';
-
-/** What passes as it was read leaves as this text. */
-function withText(outcome: MessageOutcome, text: string): MessageOutcome {
-  return outcome.kind === 'pass' ? { ...outcome, text: outcome.text ?? text } : outcome;
-}
-
-function checkWithoutNull(
-  context: CheckContext,
-  reading: ParsedJson,
-  message: Exclude<UpstreamMessage, ResponseMessage>,
-): MessageOutcome | Promise<MessageOutcome> {
-  const { call } = context;
-  switch (message.kind) {
-    case 'notification':
-      return checkNotification(context, reading, message);
-    case 'server-request':
-      return checkServerRequest(context, reading, message);
-    case 'foreign':
-      drop(call, 'foreign-message');
-      return DROP;
-    case 'malformed':
-      drop(call, 'malformed-message');
-      return withhold('upstream-protocol', `${context.requestMethod ?? 'a stream'}: the message is not valid JSON-RPC`);
-  }
-}
-
-function checkNotification(
-  context: CheckContext,
-  reading: ParsedJson,
-  message: Extract<UpstreamMessage, { kind: 'notification' }>,
-): MessageOutcome | Promise<MessageOutcome> {
-  const filter = filterOfNotification(message.method);
-  if (filter !== undefined) return passListChanged(context, message.method, filter);
-  if (message.method === 'notifications/cancelled') return checkCancellation(context, reading, message.params);
-  if (message.method === TASK_STATUS) return checkSessionTaskNotification(context, reading, message.params);
-  const concerns = concernsClient(context, message);
-  return concerns instanceof Promise
-    ? concerns.then((resolved) => passNotification(context, reading, message, resolved))
-    : passNotification(context, reading, message, concerns);
-}
-
-function passNotification(
-  context: CheckContext,
-  reading: ParsedJson,
-  message: Extract<UpstreamMessage, { kind: 'notification' }>,
-  concerns: boolean,
-): MessageOutcome | Promise<MessageOutcome> {
-  const { call } = context;
-  if (!concerns) {
-    drop(call, 'unasked-notice');
-    return DROP;
-  }
-  const notificationError = context.gate().check(message.method, message.params);
-  if (notificationError !== undefined) {
-    drop(call, notificationError);
-    return DROP;
-  }
-  const outcome = inspect(context, reading);
-  return outcome instanceof Promise
-    ? outcome.then((resolved) => passInspected(call, resolved))
-    : passInspected(call, outcome);
-}
-
-function passInspected(call: RequestContext, outcome: Inspection): MessageOutcome {
-  if (outcome.kind === 'withhold') {
-    drop(call, 'withheld-notice');
-    return DROP;
-  }
-  return { kind: 'pass', text: outcome.kind === 'changed' ? outcome.text : undefined };
-}
-
-async function passListChanged(context: CheckContext, method: string, filter: ListFilter): Promise<MessageOutcome> {
-  const { call, principal } = context;
-  // The upstream is listed again first, because a client that lists at once must not be shown unverified
-  // definitions.
-  await call.ports.upstreams.noteListChanged(call.incoming.upstream);
-  if (!mayKnowList(call.snapshot, principal, context, filter)) {
-    drop(call, 'unasked-notice');
-    return DROP;
-  }
-  // Rebuilt rather than forwarded: anything else that the upstream put into the notification must not pass.
-  return { kind: 'pass', text: JSON.stringify({ jsonrpc: '2.0', method }) };
-}
-
-function concernsClient(
-  context: CheckContext,
-  { method, params }: Extract<UpstreamMessage, { kind: 'notification' }>,
-): boolean | Promise<boolean> {
-  switch (method) {
-    case 'notifications/resources/updated':
-      return mayKnowResource(context, params);
-    case 'notifications/message':
-      return mayLog(context);
-    case 'notifications/elicitation/complete':
-      return context.session?.allowedServerRequests?.includes('elicitation/url') === true;
-    default:
-      return true;
-  }
-}
-
-/** Passes on the cancellation of a server request. The server names its own id; the client knows the sealed one. */
-async function checkCancellation(
-  context: CheckContext,
-  reading: ParsedJson,
-  params: JsonObject | undefined,
-): Promise<MessageOutcome> {
-  const { call, session } = context;
-  const id = params?.['requestId'];
-  const sealed =
-    isRequestId(id) && session !== undefined ? call.ports.sessions.serverRequests.recall(id, session) : undefined;
-  const outcome = sealed === undefined ? undefined : await inspect(context, reading);
-  if (sealed === undefined || outcome === undefined || outcome.kind === 'withhold') {
-    drop(call, sealed === undefined ? 'foreign-message' : 'withheld-notice');
-    return DROP;
-  }
-  const text = outcome.kind === 'changed' ? outcome.text : reading.text;
-  const withSealedId = replaceAt(text, ['params', 'requestId'], JSON.stringify(sealed));
-  return withSealedId === undefined ? DROP : { kind: 'pass', text: withSealedId };
-}
-
-/** In 2026-07-28 a server may log only if the request asked for it (MCP 2026-07-28, logging). */
-function mayLog({ call, protocol }: CheckContext): boolean {
-  return protocol.mayLog(call.admitted && paramsOf(call.admitted)['_meta']);
-}
-
-/** Decided in a turn of its own, because a URI may have many readings and a stream many such notifications. */
-function mayKnowResource(context: CheckContext, params: JsonObject | undefined): boolean | Promise<boolean> {
-  const uri = params?.['uri'];
-  if (typeof uri !== 'string') return false;
-  const { call, principal } = context;
-  return takeTurn(turnsOf(call), () => maySee(call.snapshot, principal, context, { kind: 'resource', uri }));
 }

@@ -28,7 +28,7 @@ import {
   type VerifiedCall,
 } from '../request-context.js';
 import { type ResponsePlan, resumeResponsePlan } from '../response-context.js';
-import { createResponseCheck, createUnsolicitedCheck, type ResponseCheck } from '../response-pipeline.js';
+import { createResponseCheck, type ResponseCheck } from '../response-pipeline.js';
 import {
   createGatheredWrites,
   refuseEnd,
@@ -50,6 +50,7 @@ import {
   timeLeftMs,
 } from '../stream-lifetime.js';
 import { endSessionOf } from '../upstream-errors.js';
+import { createUnsolicitedCheck } from '../upstream-messages.js';
 
 /** Statuses that say that there is no such route, and nothing of the session. */
 const NO_STREAM: ReadonlySet<number> = new Set([405, 501]);

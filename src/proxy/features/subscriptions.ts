@@ -6,10 +6,9 @@
 // the upstream does not support subscriptions. A client that disconnects cancels the subscription.
 // Source: MCP 2026-07-28, subscriptions (subscriptions/listen); docs/contract.md, law 2.
 
-import { type Allow, type Decision, type Refusal, refuseWith, renderRefusal } from '../../policy/decision.js';
+import { type Allow, type Decision, type Refusal, refuseWith } from '../../policy/decision.js';
 import type { AuthorizedRequest } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
-import type { Reason } from '../../policy/reasons.js';
 import { addFinding } from '../../policy/record.js';
 import type { PolicyQuery } from '../../policy/rules.js';
 import { decideShadows } from '../../policy/shadow.js';
@@ -21,12 +20,7 @@ import { runInTurns, takeTurn } from '../../protocol/json/incremental.js';
 import { type ParsedJson, readJsonText, removeMember, setMember, spanOf } from '../../protocol/json/json.js';
 import type { Json, JsonObject, RequestId, Target } from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../../protocol/params.js';
-import {
-  classifyUpstreamMessage,
-  METHOD_NOT_FOUND,
-  type UpstreamMessage,
-  URL_ELICITATION_REQUIRED,
-} from '../../protocol/responses.js';
+import { METHOD_NOT_FOUND, URL_ELICITATION_REQUIRED } from '../../protocol/responses.js';
 import { encodeSseComment, encodeSseMessage, isEventStream, isExcess } from '../../protocol/sse.js';
 import {
   belongsToSubscription,
@@ -45,24 +39,34 @@ import { amendResponse, joinPieces, type UpstreamResponse } from '../../protocol
 import { errorOfStatus, errorSeenIn } from '../../protocol/upstream-status.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
 import { decideTarget, mayKnowList, queryFor } from '../authorization.js';
-import { createDelivery, type Delivery, unpinnedTextAt } from '../flows.js';
+import { unpinnedTextAt } from '../flows.js';
 import type { Snapshot } from '../ports.js';
+import { type NamedItems, newestSnapshot, type RequestContext, turnsOf } from '../request-context.js';
 import {
-  type NamedItems,
-  newestSnapshot,
-  noteRefusal,
-  profileOf,
-  type RequestContext,
-  reasonOfReadError,
-  refusalContext,
-  turnsOf,
-} from '../request-context.js';
-import { type CheckContext, type CheckPorts, drop, noteMending, readUpstreamMessage } from '../response-context.js';
+  ALWAYS_AUTO,
+  type CheckContext,
+  type CheckPorts,
+  DROP,
+  dropped,
+  inspect,
+  type MessageOutcome,
+  readUpstreamMessage,
+  respond,
+  withhold,
+} from '../response-context.js';
 import { sendResponse } from '../response-forwarding.js';
 import { createResponseCheck } from '../response-pipeline.js';
 import { createGatheredWrites, refuseEnd, writeFailure } from '../sse-response.js';
 import { aborted, keepStreamOpen, type RelayPorts, relayHeldStream, type StreamTerms } from '../stream-lifetime.js';
 import { relayErrorStatus } from '../upstream-errors.js';
+import {
+  type Checked,
+  checkUpstreamMessage,
+  type MessagePlace,
+  type Notification,
+  passInspected,
+  type ResponseMessage,
+} from '../upstream-messages.js';
 import { createResponseGate } from './progress.js';
 import { openSubscribedTask } from './task-requests.js';
 import { checkTaskNotification, mayKnowTask } from './task-responses.js';
@@ -188,8 +192,6 @@ type Subscription = {
   hasEnded: boolean;
   /** How many notifications the gateway itself has sent. */
   sentNotifications: number;
-  /** What is recorded of its messages as received, by the tool that they are about; `undefined` is none. */
-  readonly deliveries: Map<string | undefined, Delivery>;
 };
 
 /** Relays the stream of a subscription, or returns the refusal to send instead. */
@@ -293,7 +295,6 @@ function openSubscription(call: RequestContext<CheckPorts>, authorized: Authoriz
     isServedByGateway: false,
     hasEnded: false,
     sentNotifications: 0,
-    deliveries: new Map(),
   };
 }
 
@@ -317,6 +318,7 @@ async function relayNotifications(
 ): Promise<void> {
   const { call } = subscription;
   const { outgoing } = call;
+  const place = placeOf(subscription);
   let isTimedOut = false;
   const timer = setTimeout(() => {
     isTimedOut = subscription.acknowledgedFilter === undefined;
@@ -325,14 +327,13 @@ async function relayNotifications(
   const end = await relayHeldStream(call, response, { ended }, async (event) => {
     if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
     if (event.kind !== 'message') return undefined;
-    const checked = await recordMessage(subscription, await checkSubscriptionMessage(subscription, event.data));
+    const outcome = await checkUpstreamMessage(place, event.data);
     if (ended.aborted) {
       // The subscription ended during the check, so its last message is the final result.
       subscription.hasEnded = false;
       return 'stop';
     }
-    if (checked.text !== undefined) await outgoing.write(encodeSseMessage(checked.text));
-    return checked.isLast ? 'stop' : undefined;
+    return writeChecked(subscription, outcome, event.data);
   });
   clearTimeout(timer);
   const isBroken = subscription.acknowledgedFilter === undefined && !subscription.hasEnded && !ended.aborted;
@@ -340,6 +341,31 @@ async function relayNotifications(
   else if (isExcess(end) && !subscription.hasEnded && !ended.aborted) {
     subscription.hasEnded = true;
     await writeStreamFailure(call, refuseEnd(call, end));
+  }
+}
+
+/** Writes what passed. A response ends the stream, and so does a refusal in its place. */
+async function writeChecked(
+  subscription: Subscription,
+  outcome: MessageOutcome,
+  data: string,
+): Promise<'stop' | undefined> {
+  const { call } = subscription;
+  switch (outcome.kind) {
+    case 'drop':
+      return undefined;
+    case 'pass':
+      await call.outgoing.write(encodeSseMessage(outcome.text ?? data));
+      return undefined;
+    case 'response':
+      if (!outcome.isError && continuesAlone(subscription)) return 'stop';
+      subscription.hasEnded = true;
+      await call.outgoing.write(encodeSseMessage(outcome.text ?? data));
+      return 'stop';
+    case 'refused':
+      subscription.hasEnded = true;
+      await writeStreamFailure(call, outcome.refusal);
+      return 'stop';
   }
 }
 
@@ -388,88 +414,78 @@ function isEmpty(filter: SubscriptionFilter | undefined): boolean {
   return filter.lists.length + filter.uris.length + filter.tasks.length === 0;
 }
 
-type CheckedMessage = {
-  readonly text: string | undefined;
-  readonly isLast: boolean;
-  /** Whether it holds words of the upstream. */
-  readonly isReceived?: boolean;
-  /** The tool that it is about. */
-  readonly tool?: string;
-};
-
-type Notification = Extract<UpstreamMessage, { readonly kind: 'notification' }>;
-
-const NOTHING_TO_WRITE: CheckedMessage = { text: undefined, isLast: false };
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 const UPDATED = 'notifications/resources/updated';
 const TASK_STATUS = 'notifications/tasks';
+const NO_TARGET: Target = { kind: 'none' };
 
-/** Records a message as received before it is sent, or drops it. */
-async function recordMessage(subscription: Subscription, checked: CheckedMessage): Promise<CheckedMessage> {
-  const { call, authorized, deliveries } = subscription;
-  const { text, isReceived, tool } = checked;
-  if (text === undefined || isReceived !== true) return checked;
-  const target: Target = tool === undefined ? { kind: 'none' } : { kind: 'task', tool, use: 'get' };
-  const delivery = deliveries.get(tool) ?? createDelivery(call, authorized.principal, target);
-  deliveries.set(tool, delivery);
-  if (await delivery.record()) return checked;
-  if (checked.isLast) return fail(subscription, 'store-unavailable');
-  return dropMessage(subscription, 'unrecorded-delivery');
+/** What differs of messages on the stream of a subscription: which notifications belong to it, and how it ends. */
+function placeOf(subscription: Subscription): MessagePlace {
+  const { call, authorized, id } = subscription;
+  const { principal, responseObligations, admitted } = authorized;
+  const context: CheckContext = {
+    call,
+    responseObligations,
+    principal,
+    protocol: STATELESS,
+    apps: admitted.apps,
+    session: undefined,
+    requestMethod: undefined,
+    target: admitted.target,
+    previousTail: '',
+    refusedServerRequests: 0,
+    deliveries: undefined,
+    gate: () => createResponseGate(admitted.message),
+  };
+  return {
+    context,
+    expected: { protocol: STATELESS, id, version: admitted.version, isListening: true },
+    isServerList: false,
+    unread: 'refuse',
+    unrecorded: 'drop',
+    contextOf() {
+      // Messages of such a stream are independent: no text continues in the next message.
+      context.previousTail = '';
+      return context;
+    },
+    checkResponse: (reading, message) => checkEnd(subscription, context, reading, message),
+    checkNotification: (reading, message) => checkNotification(subscription, context, reading, message),
+    receivedOf: (_outcome, about) => (about.length > 0 ? about : [NO_TARGET]),
+  };
 }
 
-/** Checks one message of the upstream. */
-async function checkSubscriptionMessage(subscription: Subscription, data: string): Promise<CheckedMessage> {
-  const { id, authorized } = subscription;
-  const reading = await readUpstreamMessage(subscription.call, data);
-  if (!reading.ok) return fail(subscription, reasonOfReadError(reading.error));
-  if (reading.mended !== undefined) noteMending(subscription.call, reading.mended);
-  const { version } = authorized.admitted;
-  const message = classifyUpstreamMessage(reading.value, {
-    protocol: STATELESS,
-    id,
-    version,
-    isListening: true,
-  });
+/** Checks what ends the stream: its result, or an error. The result has nothing to say. */
+function checkEnd(
+  subscription: Subscription,
+  context: CheckContext,
+  reading: ParsedJson,
+  message: ResponseMessage,
+): Checked {
   switch (message.kind) {
     case 'response-result':
-      return checkEnd(subscription, reading);
+      if (subscription.acknowledgedFilter === undefined) return withhold('upstream-protocol');
+      return continuesAlone(subscription) || !leavesText(subscription)
+        ? { ...respond(renderFinalResponse(subscription.id)), isOwn: true }
+        : inspectEnd(context, reading, false);
     case 'response-error':
       return message.error.code === URL_ELICITATION_REQUIRED
-        ? fail(subscription, 'elicitation-url')
-        : finish(subscription, reading);
-    case 'notification':
-      return checkNotification(subscription, reading, message);
-    case 'server-request':
-    case 'foreign':
-      return dropMessage(subscription, 'foreign-message');
+        ? withhold('elicitation-url')
+        : inspectEnd(context, reading, true);
     case 'response-input-required':
     case 'response-task':
-    case 'malformed':
-      return fail(subscription, 'upstream-protocol');
+      return withhold('upstream-protocol');
   }
 }
 
+async function inspectEnd(context: CheckContext, reading: ParsedJson, isError: boolean): Promise<MessageOutcome> {
+  const outcome = await inspect(context, reading, ALWAYS_AUTO);
+  if (outcome.kind === 'withhold') return withhold(outcome.reason);
+  return respond(outcome.kind === 'changed' ? outcome.text : undefined, isError);
+}
+
 /** A server with nothing to report may end at once. The gateway continues if it can announce list changes. */
-async function checkEnd(subscription: Subscription, reading: ParsedJson): Promise<CheckedMessage> {
-  const { acknowledgedFilter, isServedByGateway } = subscription;
-  if (acknowledgedFilter === undefined) return fail(subscription, 'upstream-protocol');
-  return isServedByGateway && acknowledgedFilter.lists.length > 0
-    ? { text: undefined, isLast: true }
-    : finishWithResult(subscription, reading);
-}
-
-async function finish(subscription: Subscription, reading: ParsedJson): Promise<CheckedMessage> {
-  const text = await inspect(subscription, reading);
-  if (text === undefined) return fail(subscription, 'result-content');
-  subscription.hasEnded = true;
-  return { text, isLast: true, isReceived: true };
-}
-
-/** The result that ends the stream has nothing to say. */
-function finishWithResult(subscription: Subscription, reading: ParsedJson): CheckedMessage | Promise<CheckedMessage> {
-  if (leavesText(subscription)) return finish(subscription, reading);
-  subscription.hasEnded = true;
-  return { text: renderFinalResponse(subscription.id), isLast: true };
+function continuesAlone({ acknowledgedFilter, isServedByGateway }: Subscription): boolean {
+  return isServedByGateway && acknowledgedFilter !== undefined && acknowledgedFilter.lists.length > 0;
 }
 
 /** False where what the upstream says beside its notifications would begin a flow. */
@@ -479,24 +495,25 @@ function leavesText({ call }: Subscription): boolean {
 
 async function checkNotification(
   subscription: Subscription,
+  context: CheckContext,
   reading: ParsedJson,
   { method, params }: Notification,
-): Promise<CheckedMessage> {
-  if (!belongsToSubscription(params, subscription.id)) return dropMessage(subscription, 'foreign-message');
-  const { acknowledgedFilter } = subscription;
-  if (method === ACKNOWLEDGED && acknowledgedFilter === undefined) return acknowledge(subscription, reading, params);
-  if (acknowledgedFilter === undefined || method === ACKNOWLEDGED) return dropMessage(subscription, 'unasked-notice');
+): Promise<MessageOutcome> {
+  const { call, id, acknowledgedFilter } = subscription;
+  if (!belongsToSubscription(params, id)) return dropped(call, 'foreign-message');
+  if (method === ACKNOWLEDGED && acknowledgedFilter === undefined)
+    return acknowledge(subscription, context, reading, params);
+  if (acknowledgedFilter === undefined || method === ACKNOWLEDGED) return dropped(call, 'unasked-notice');
   const filter = filterOfNotification(method);
   if (filter !== undefined) {
     const isWanted = isWantedList(subscription, acknowledgedFilter, filter);
-    return isWanted ? checkListChanged(subscription, filter) : dropMessage(subscription, 'unasked-notice');
+    return isWanted ? checkListChanged(subscription, filter) : dropped(call, 'unasked-notice');
   }
-  if (method === TASK_STATUS) return checkTaskStatus(subscription, reading, params?.['taskId']);
+  if (method === TASK_STATUS) return checkTaskStatus(subscription, context, reading, params?.['taskId']);
   const uri = params?.['uri'];
   if (method !== UPDATED || typeof uri !== 'string' || !(await isSubscribedTo(subscription, uri)))
-    return dropMessage(subscription, 'unasked-notice');
-  const text = await inspect(subscription, reading);
-  return text === undefined ? dropMessage(subscription, 'withheld-notice') : { text, isLast: false, isReceived: true };
+    return dropped(call, 'unasked-notice');
+  return passInspected(call, await inspect(context, reading, ALWAYS_AUTO));
 }
 
 /**
@@ -505,11 +522,12 @@ async function checkNotification(
  */
 async function acknowledge(
   subscription: Subscription,
+  context: CheckContext,
   reading: ParsedJson,
   params: JsonObject | undefined,
-): Promise<CheckedMessage> {
+): Promise<MessageOutcome> {
   const honored = readFilter(params?.['notifications']);
-  if (honored === undefined) return fail(subscription, 'upstream-protocol');
+  if (honored === undefined) return withhold('upstream-protocol');
   const { requested, subscribedTasks } = subscription;
   const [honoredUris, honoredTasks] = [new Set(honored.uris), new Set(honored.tasks)];
   const acknowledgedFilter = {
@@ -517,8 +535,9 @@ async function acknowledge(
     uris: requested.uris.filter((uri) => honoredUris.has(uri)),
     tasks: requested.tasks.filter((sealed) => honoredTasks.has(subscribedTasks.get(sealed)?.id ?? '')),
   };
-  const inspected = await inspect(subscription, withoutTasks(reading, honored));
-  if (inspected === undefined) return fail(subscription, 'result-content');
+  const left = withoutTasks(reading, honored);
+  const outcome = await inspect(context, left, ALWAYS_AUTO);
+  if (outcome.kind === 'withhold') return withhold(outcome.reason);
   subscription.acknowledgedFilter = acknowledgedFilter;
   subscription.subscribedUris = acknowledgedFilter.uris.flatMap((uri) => {
     const normal = normalizeUri(uri);
@@ -526,10 +545,11 @@ async function acknowledge(
   });
   subscription.isServedByGateway = honored.lists.length + honored.uris.length + honored.tasks.length === 0;
   if (!leavesText(subscription))
-    return { text: renderAcknowledged(subscription.id, acknowledgedFilter), isLast: false };
+    return { kind: 'pass', text: renderAcknowledged(subscription.id, acknowledgedFilter), isOwn: true };
+  const inspected = outcome.kind === 'changed' ? outcome.text : left.text;
   const isExact = matchesExactly(params?.['notifications'], acknowledgedFilter);
   const text = isExact ? inspected : setMember(inspected, ['params'], 'notifications', writeFilter(acknowledgedFilter));
-  return { text, isLast: false };
+  return { kind: 'pass', text };
 }
 
 /** Removes the server's task ids before inspection: they look like secrets, and they never reach the client. */
@@ -541,34 +561,20 @@ function withoutTasks(reading: ParsedJson, { tasks }: SubscriptionFilter): Parse
 
 /** Checks a task status notification like the response to `tasks/get`. */
 async function checkTaskStatus(
-  subscription: Subscription,
+  { call, authorized, subscribedTasks, acknowledgedFilter }: Subscription,
+  context: CheckContext,
   reading: ParsedJson,
   id: Json | undefined,
-): Promise<CheckedMessage> {
-  const { call, authorized, subscribedTasks, acknowledgedFilter } = subscription;
+): Promise<MessageOutcome> {
   const sealed = acknowledgedFilter?.tasks.find((one) => subscribedTasks.get(one)?.id === id);
   const task = sealed === undefined ? undefined : subscribedTasks.get(sealed);
-  if (task === undefined) return dropMessage(subscription, 'unasked-notice');
-  const { principal, admitted } = authorized;
-  const checkContext: CheckContext = {
-    call,
-    responseObligations: undefined,
-    principal,
-    protocol: STATELESS,
-    apps: admitted.apps,
-    session: undefined,
-    requestMethod: undefined,
-    target: admitted.target,
-    previousTail: '',
-    refusedServerRequests: 0,
-    gate: () => createResponseGate(admitted.message),
-  };
-  const { version, allowedServerRequests } = admitted;
+  if (task === undefined) return dropped(call, 'unasked-notice');
+  const { version, allowedServerRequests } = authorized.admitted;
   const recipient = { version, session: undefined, allowedServerRequests };
-  const text = await checkTaskNotification(checkContext, reading, task, recipient);
+  const text = await checkTaskNotification(context, reading, task, recipient);
   return text === undefined
-    ? dropMessage(subscription, 'withheld-notice')
-    : { text, isLast: false, isReceived: true, tool: task.tool };
+    ? dropped(call, 'withheld-notice')
+    : { kind: 'pass', text, about: { kind: 'task', tool: task.tool, use: 'get' } };
 }
 
 function isWantedList({ call, authorized }: Subscription, { lists }: SubscriptionFilter, filter: ListFilter): boolean {
@@ -576,14 +582,14 @@ function isWantedList({ call, authorized }: Subscription, { lists }: Subscriptio
 }
 
 /** Lists the upstream again first: a client that lists at once must not be shown unverified definitions. */
-async function checkListChanged(subscription: Subscription, filter: ListFilter): Promise<CheckedMessage> {
+async function checkListChanged(subscription: Subscription, filter: ListFilter): Promise<MessageOutcome> {
   const { call, id } = subscription;
   const sentBefore = subscription.sentNotifications;
   await call.ports.upstreams.noteListChanged(call.incoming.upstream);
   // The gateway has already announced the new listing on this stream.
-  if (subscription.sentNotifications !== sentBefore) return NOTHING_TO_WRITE;
+  if (subscription.sentNotifications !== sentBefore) return DROP;
   // Rebuilt rather than forwarded: anything else that the upstream put into the notification must not pass.
-  return { text: renderListChanged(id, filter), isLast: false };
+  return { kind: 'pass', text: renderListChanged(id, filter), isOwn: true };
 }
 
 /** Whether the URI is a resource that is subscribed to, or one below it, and the caller may still read it. */
@@ -597,34 +603,4 @@ function isSubscribedTo(subscription: Subscription, uri: string): boolean | Prom
     );
     return isSubscribed && mayRead(newestSnapshot(call), authorized.principal, uri);
   });
-}
-
-async function inspect({ call, authorized }: Subscription, { text, value }: ParsedJson): Promise<string | undefined> {
-  const profile = profileOf(call, authorized.responseObligations);
-  const outcome = await call.ports.inspection.message({ text, value, profile }, call.incoming.upstream, call.callerKey);
-  for (const finding of outcome.findings) addFinding(call.record.findings, finding);
-  switch (outcome.kind) {
-    case 'clean':
-      return text;
-    case 'changed':
-      return outcome.text;
-    case 'withhold':
-      return undefined;
-  }
-}
-
-function dropMessage({ call }: Subscription, detector: string): CheckedMessage {
-  drop(call, detector);
-  return NOTHING_TO_WRITE;
-}
-
-/** The refusal to send as the last event of the stream. */
-function fail(subscription: Subscription, reason: Reason): CheckedMessage {
-  const { call } = subscription;
-  const refusal = refuseWith(reason);
-  noteRefusal(call, refusal);
-  const rendered = renderRefusal(refusal, refusalContext(call));
-  call.record.result.rpcCode = rendered.rpcCode;
-  subscription.hasEnded = true;
-  return { text: rendered.body, isLast: true };
 }

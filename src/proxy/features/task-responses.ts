@@ -30,13 +30,13 @@ import { isTaskId, readPlainTask, type Task, type TaskState } from '../../protoc
 import { hasTask } from '../../protocol/versions/negotiation.js';
 import type { ClientTraits } from '../../protocol/versions/revisions.js';
 import { decideTarget } from '../authorization.js';
-import { createDelivery, cutUnpinnedText, sealsCursors, unpinnedTextAt, withCursor } from '../flows.js';
+import { createDeliveries, cutUnpinnedText, sealsCursors, unpinnedTextAt, withCursor } from '../flows.js';
 import type { Snapshot } from '../ports.js';
 import {
   ALWAYS_AUTO,
   type CheckContext,
-  DROP,
   drop,
+  dropped,
   inspect,
   type MessageOutcome,
   type ResponsePlan,
@@ -169,11 +169,13 @@ function withSealedIds(text: string, visibleTasks: readonly VisibleTask[]): stri
  * Records what tasks of a list say of themselves as received of their tools, except where it was cut. What the list itself
  * counts as is recorded with the response.
  */
-async function recordListed({ call, principal }: CheckContext, visibleTasks: readonly VisibleTask[]): Promise<boolean> {
+function recordListed(
+  { call, principal }: CheckContext,
+  visibleTasks: readonly VisibleTask[],
+): boolean | Promise<boolean> {
   if (unpinnedTextAt(call.snapshot) === 'cut') return true;
-  for (const tool of new Set(visibleTasks.map(({ task }) => task.tool)))
-    if (!(await createDelivery(call, principal, { kind: 'task', tool, use: 'list' }).record())) return false;
-  return true;
+  const tools = [...new Set(visibleTasks.map(({ task }) => task.tool))];
+  return createDeliveries(call, principal).record(tools.map((tool) => ({ kind: 'task', tool, use: 'list' })));
 }
 
 async function readVisible(
@@ -419,6 +421,5 @@ export async function checkSessionTaskNotification(
     ? await checkTaskNotification(checkContext, reading, task, recipient)
     : undefined;
   if (text !== undefined) return { kind: 'pass', text };
-  drop(call, task === undefined ? 'foreign-message' : 'withheld-notice');
-  return DROP;
+  return dropped(call, task === undefined ? 'foreign-message' : 'withheld-notice');
 }

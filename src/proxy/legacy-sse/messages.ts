@@ -56,10 +56,11 @@ import {
   withhold,
 } from '../response-context.js';
 import { acknowledge, isDelivered } from '../response-forwarding.js';
-import { createResponseCheck, createUnsolicitedCheck } from '../response-pipeline.js';
+import { createResponseCheck } from '../response-pipeline.js';
 import { createGatheredWrites, writeFailure, writeOutcome } from '../sse-response.js';
 import { grantOfResponse, timeLeftMs } from '../stream-lifetime.js';
 import { relayErrorStatus } from '../upstream-errors.js';
+import { createUnsolicitedCheck } from '../upstream-messages.js';
 
 /** Error codes for refusals that have only an HTTP status: this plus the status, outside -32768..-32000. */
 const STATUS_CODE_OFFSET = 1000;

@@ -21,9 +21,9 @@ import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
 import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
 import { noteSession, openSessionStream, resourcesOf } from '../features/session-streams.js';
 import { callerOf, noteRefusal, type RequestContext, type VerifiedCall } from '../request-context.js';
-import { createUnsolicitedCheck } from '../response-pipeline.js';
 import { encodeKeepAlive, longLivedStreamLimits, refuseEnd } from '../sse-response.js';
 import { aborted, keepStreamOpen, type RelayPorts, relayHeldStream } from '../stream-lifetime.js';
+import { createUnsolicitedCheck } from '../upstream-messages.js';
 import { createLegacySseWriter, type LegacySseWriter } from './messages.js';
 
 /** The delay before the upstream's stream is reopened, which a legacy SSE client cannot do itself. */
