@@ -41,21 +41,17 @@ export function replaceAdmitted(authorized: AuthorizedRequest, admitted: Admitte
 export type EnforcePorts = { readonly limits: LimitStore };
 
 /**
- * Enforces the obligations of an allow. Returns synchronously if the store does, so that a caller need not
- * wait: test for a promise before awaiting. A store that fails is a refusal. `named` allows the items that the message
- * names besides its target: each counts as a request of its own.
+ * Enforces the obligations of an allow. A store that fails is a refusal. `named` allows the items that the message names
+ * besides its target: each counts as a request of its own.
  */
-export function enforce<M extends Message>(
+export async function enforce<M extends Message>(
   allow: Allow,
   admitted: AdmittedMessage<M>,
   principal: Principal,
   ports: EnforcePorts,
   named: readonly Allow[] = NOTHING_NAMED,
-): AuthorizedRequest<M> | Deny | Promise<AuthorizedRequest<M> | Deny> {
-  const deny = isReply(admitted) ? undefined : enforceLimits([allow, ...named], principal, ports.limits);
-  if (deny instanceof Promise) {
-    return deny.then((denied) => denied ?? authorize(allow, admitted, principal));
-  }
+): Promise<AuthorizedRequest<M> | Deny> {
+  const deny = isReply(admitted) ? undefined : await enforceLimits([allow, ...named], principal, ports.limits);
   return deny ?? authorize(allow, admitted, principal);
 }
 
@@ -214,15 +210,15 @@ type Charge = {
 };
 
 /**
- * Takes one use of every rate obligation and charges every budget, in their order. Undefined if all are met; a promise
- * only if the store returns one. A store that is unavailable is a refusal. What was charged is not returned. Of several
- * allows, what is taken under one key is taken at once: all of it or nothing.
+ * Takes one use of every rate obligation and charges every budget, in their order. Undefined if all are met. A store that
+ * is unavailable is a refusal. What was charged is not returned. Of several allows, what is taken under one key is taken
+ * at once: all of it or nothing.
  */
-export function enforceLimits(
+export async function enforceLimits(
   allows: readonly Pick<Allow, 'obligations'>[],
   principal: Principal,
   store: LimitStore,
-): Deny | undefined | Promise<Deny | undefined> {
+): Promise<Deny | undefined> {
   const charges = allows.flatMap(({ obligations }) =>
     obligations.flatMap((obligation): Charge[] => {
       if (obligation.kind === 'budget') return [budgetCharge(obligation, principal)];
@@ -232,7 +228,11 @@ export function enforceLimits(
       return [{ key, window: limit, rule: limit.rule }];
     }),
   );
-  return countAgainst(allows.length === 1 ? charges : addedUp(charges), 0, store);
+  for (const charge of allows.length === 1 ? charges : addedUp(charges)) {
+    const deny = denyFor(await take(charge, store), charge);
+    if (deny !== undefined) return deny;
+  }
+  return undefined;
 }
 
 /** One charge for each key. */
@@ -261,25 +261,13 @@ function budgetCharge({ budget, rule, cost }: Extract<Obligation, { kind: 'budge
   };
 }
 
-function countAgainst(
-  charges: readonly Charge[],
-  start: number,
-  store: LimitStore,
-): Deny | undefined | Promise<Deny | undefined> {
-  for (let index = start; index < charges.length; index++) {
-    const charge = charges[index];
-    if (charge === undefined) continue;
-    const counted = store.take(charge.key, charge.window);
-    if (counted instanceof Promise) {
-      return counted.then(
-        (outcome) => denyFor(outcome, charge) ?? countAgainst(charges, index + 1, store),
-        () => denyFor('unavailable', charge),
-      );
-    }
-    const deny = denyFor(counted, charge);
-    if (deny !== undefined) return deny;
+/** A store that throws is as unavailable as one that says so. */
+async function take({ key, window }: Charge, store: LimitStore): Promise<LimitOutcome> {
+  try {
+    return await store.take(key, window);
+  } catch {
+    return 'unavailable';
   }
-  return undefined;
 }
 
 /**

@@ -4,6 +4,7 @@
 // Where what is left out would be the envelope, the message cannot be mended. Also reads a body behind a byte order mark.
 // Source: Unicode 15.1 §3.9 (U+FFFD substitution); RFC 8259 §8.1 and §8.2; RFC 7493 §2.1.
 
+import { after } from '../text/after.js';
 import type { Span } from '../text/span.js';
 import type { ReadOutcome } from './json/incremental.js';
 import {
@@ -35,10 +36,7 @@ export function readMended(
 ): UpstreamReading;
 export function readMended(source: Uint8Array | string, read: Read): UpstreamReading | Promise<UpstreamReading>;
 export function readMended(source: Uint8Array | string, read: Read): UpstreamReading | Promise<UpstreamReading> {
-  const reading = read(source);
-  return reading instanceof Promise
-    ? reading.then((resolved) => mendReading(source, resolved, read))
-    : mendReading(source, reading, read);
+  return after(read(source), (reading) => mendReading(source, reading, read));
 }
 
 function mendReading(
@@ -48,19 +46,12 @@ function mendReading(
 ): UpstreamReading | Promise<UpstreamReading> {
   if (reading.ok) return reading;
   const unmarked = withoutMark(source);
-  if (unmarked !== undefined) return mapReading(readMended(unmarked, read), reduced);
+  if (unmarked !== undefined) return after(readMended(unmarked, read), reduced);
   if (reading.error !== 'lone-surrogate') return reading;
   const text = reading.rest ?? (typeof source === 'string' ? source : decodeUtf8(source));
   const mended = text === undefined ? undefined : mendLoneSurrogates(text);
   if (mended === undefined) return reading;
-  return mapReading(read(mended.text), (again) => (again.ok ? { ...again, mended } : again));
-}
-
-function mapReading<Reading extends ReadOutcome>(
-  reading: Reading | Promise<Reading>,
-  map: (reading: Reading) => UpstreamReading,
-): UpstreamReading | Promise<UpstreamReading> {
-  return reading instanceof Promise ? reading.then(map) : map(reading);
+  return after(read(mended.text), (again) => (again.ok ? { ...again, mended } : again));
 }
 
 /** Some runtimes write it before a body; a reader may ignore it there (RFC 8259 §8.1). */

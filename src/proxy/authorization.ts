@@ -57,17 +57,11 @@ export async function authorize<
   stages: Stages<Subject, Allowed, Inspected, Authorized>,
   subject: Subject,
 ): Promise<Authorized | Refusal> {
-  // Nearly all stages are synchronous, and each await costs a turn of the microtask queue.
-  const pendingDecision = stages.decide(subject);
-  const allowed: Allowed | Refusal = pendingDecision instanceof Promise ? await pendingDecision : pendingDecision;
+  const allowed = await stages.decide(subject);
   if (isRefusal(allowed)) return allowed;
-  const pendingInspection = stages.inspect(subject, allowed);
-  const inspected: Inspected | Refusal =
-    pendingInspection instanceof Promise ? await pendingInspection : pendingInspection;
+  const inspected = await stages.inspect(subject, allowed);
   if (isRefusal(inspected)) return inspected;
-  const pendingEnforcement = stages.enforce(subject, inspected);
-  const authorized: Authorized | Refusal =
-    pendingEnforcement instanceof Promise ? await pendingEnforcement : pendingEnforcement;
+  const authorized = await stages.enforce(subject, inspected);
   if (isRefusal(authorized)) return authorized;
   return (await recordDecision(recorded)) ?? authorized;
 }

@@ -52,11 +52,11 @@ const NO_CONCERN: Concern = { flows: NO_FLOWS };
  * The message as a flow permits it after what this caller has received, or its refusal. A message that names no item
  * does its work without the text of its sender, so it is never refused.
  */
-export function enforceFlows(
+export async function enforceFlows(
   call: RequestContext<'flows' | 'sessions'>,
   principal: Principal,
   received: AdmittedMessage,
-): AdmittedMessage | Refusal | Promise<AdmittedMessage | Refusal> {
+): Promise<AdmittedMessage | Refusal> {
   const { ports, snapshot } = call;
   const all = snapshot.policies.flows;
   if (all === undefined) return received;
@@ -64,15 +64,11 @@ export function enforceFlows(
   const { flows, without } = concernOf(call, all, principal, admitted);
   if (flows.length === 0) return admitted;
   const labels = [...new Set(flows.flatMap(({ from }) => from))];
-  const decide = (history: FlowReading): AdmittedMessage | Refusal => {
-    const refusal = refusalOf(flows, history);
-    if (refusal === undefined) return admitted;
-    if (without === undefined) return refusal;
-    addFinding(call.record.findings, { ...CUT, detector: 'flow-text', path: '/params' });
-    return without;
-  };
-  const history = ports.flows.read(historiesRead(principal), labels, reachOf(flows));
-  return history instanceof Promise ? history.then(decide) : decide(history);
+  const refusal = refusalOf(flows, await ports.flows.read(historiesRead(principal), labels, reachOf(flows)));
+  if (refusal === undefined) return admitted;
+  if (without === undefined) return refusal;
+  addFinding(call.record.findings, { ...CUT, detector: 'flow-text', path: '/params' });
+  return without;
 }
 
 const CUT = { direction: 'to-upstream', count: 1, action: 'strip' } as const;

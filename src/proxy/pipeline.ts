@@ -149,11 +149,11 @@ async function forward(
 }
 
 /** Relays the response to the client, as its features require or as a plain one. */
-function relay(
+async function relay(
   call: RequestContext<AnyPort>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
-): Refusal | undefined | Promise<Refusal | undefined> {
+): Promise<Refusal | undefined> {
   for (const feature of call.features)
     if (feature.relay !== undefined) return feature.relay(call, authorized, response);
   return relayResponse(call, authorized, response);

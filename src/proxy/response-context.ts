@@ -30,6 +30,7 @@ import { findRelatedTask, isTaskId } from '../protocol/tasks.js';
 import type { Pieces } from '../protocol/transport.js';
 import { protocolOfSession } from '../protocol/versions/negotiation.js';
 import type { ProtocolVersion } from '../protocol/versions/revisions.js';
+import { after } from '../text/after.js';
 import { versionOf } from './authorization.js';
 import type { NotificationGate } from './features/progress.js';
 import { type MessageWithoutTask, removeRelatedTask } from './features/task-requests.js';
@@ -258,9 +259,7 @@ export function inspect(
   if (findRelatedTask(reading.value) === undefined) return inspectContent(context, reading, terms, fields);
   const related = relatedOf(context, reading);
   const outcome = inspectContent(context, related.reading, terms, fields);
-  return outcome instanceof Promise
-    ? outcome.then((resolved) => withTask(related, resolved))
-    : withTask(related, outcome);
+  return after(outcome, (resolved) => withTask(related, resolved));
 }
 
 /** Puts the task id that the client knows into the inspected message. */
@@ -335,11 +334,8 @@ function inspectContent(
     };
     return call.ports.inspection.message(input, call.incoming.upstream, call.callerKey);
   };
-  const planned = fields && redactionFor(call, reading, fields, output);
-  const outcome = planned instanceof Promise ? planned.then(inspectPlanned) : inspectPlanned(planned);
-  return outcome instanceof Promise
-    ? outcome.then((resolved) => noteInspected(context, resolved, startedMs))
-    : noteInspected(context, outcome, startedMs);
+  const outcome = after(fields && redactionFor(call, reading, fields, output), inspectPlanned);
+  return after(outcome, (resolved) => noteInspected(context, resolved, startedMs));
 }
 
 /** What stands for sensitive fields. A large result takes its turns on the event loop. */

@@ -159,10 +159,10 @@ export function recallList(
   };
 }
 
-function filterHandshakeResponse(
+async function filterHandshakeResponse(
   filtering: FilterInput,
   method: 'initialize' | 'server/discover',
-): MessageOutcome | Promise<MessageOutcome> {
+): Promise<MessageOutcome> {
   const { call, responsePlan, reading, result } = filtering;
   const { protocol, apps } = responsePlan.admitted;
   const form = taskForm(call, protocol, result);
@@ -180,10 +180,9 @@ function filterHandshakeResponse(
     reduce: (text) => cutUnpinnedText(call.snapshot, method, text),
   });
   if (filtered.kind === 'withhold') return refuseWithheld(call, filtered);
-  const inspected = call.ports.inspection.message(filtered.inspectionInput, call.incoming.upstream, call.callerKey);
-  return inspected instanceof Promise
-    ? inspected.then((resolved) => finishHandshakeResponse(filtering, form, completeHandshake(filtered, resolved)))
-    : finishHandshakeResponse(filtering, form, completeHandshake(filtered, inspected));
+  const { inspectionInput } = filtered;
+  const inspected = await call.ports.inspection.message(inspectionInput, call.incoming.upstream, call.callerKey);
+  return finishHandshakeResponse(filtering, form, completeHandshake(filtered, inspected));
 }
 
 function finishHandshakeResponse(
@@ -321,11 +320,11 @@ async function decideInSlices({ call, responsePlan, result }: FilterInput): Prom
   return listed;
 }
 
-function filterListNow(
+async function filterListNow(
   filtering: FilterInput,
   kind: { readonly list: ListKind; readonly pin: PinKind | undefined },
   listed?: ReadonlyMap<string, boolean>,
-): MessageOutcome | Promise<MessageOutcome> {
+): Promise<MessageOutcome> {
   const { call, responsePlan, bytes } = filtering;
   const id = requestIdOf(responsePlan.admitted.message);
   const cachedPage =
@@ -336,10 +335,9 @@ function filterListNow(
   if (page.kind === 'withhold') return refuseWithheld(call, page);
   // Cached under the viewer key of the time of filtering, whatever snapshot is in force after the inspection.
   const filteredKey = policyKey(call, responsePlan);
-  const inspected = call.ports.inspection.message(page.inspectionInput, call.incoming.upstream, call.callerKey);
-  return inspected instanceof Promise
-    ? inspected.then((resolved) => finishListResponse(filtering, cachedPage, filteredKey, completeList(page, resolved)))
-    : finishListResponse(filtering, cachedPage, filteredKey, completeList(page, inspected));
+  const { inspectionInput } = page;
+  const inspected = await call.ports.inspection.message(inspectionInput, call.incoming.upstream, call.callerKey);
+  return finishListResponse(filtering, cachedPage, filteredKey, completeList(page, inspected));
 }
 
 function finishListResponse(

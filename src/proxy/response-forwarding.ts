@@ -50,11 +50,11 @@ const JSON_HEADERS = { 'content-type': 'application/json' } as const;
  * Relays a response, or returns the refusal to send instead. Once a stream is open it returns `undefined`:
  * failures are then written as the last event.
  */
-export function relayResponse(
+export async function relayResponse(
   call: RequestContext<RelayPorts>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
-): Refusal | undefined | Promise<Refusal | undefined> {
+): Promise<Refusal | undefined> {
   const { admitted } = authorized;
   if (admitted.message.kind !== 'request') return acknowledge(call, authorized, response);
   const openedSession = response.openedSession ?? {
@@ -62,11 +62,10 @@ export function relayResponse(
     id: response.headers['mcp-session-id'],
   };
   const responseCheck = createResponseCheck(call, authorized, openedSession);
-  const relayed = isSuccess(response)
+  const refusal = await (isSuccess(response)
     ? relayChecked(call, authorized, response, responseCheck)
-    : relayErrorStatus(call, authorized, response, responseCheck);
-  if (admitted.rule.method !== 'initialize') return relayed;
-  return Promise.resolve(relayed).then((refusal) => endUnlessHeld(call, authorized, response, refusal));
+    : relayErrorStatus(call, authorized, response, responseCheck));
+  return admitted.rule.method === 'initialize' ? endUnlessHeld(call, authorized, response, refusal) : refusal;
 }
 
 function relayChecked(
@@ -114,16 +113,14 @@ function endUnlessHeld(
 }
 
 /** A message without a response body (a notification, a reply) is acknowledged with 202, or refused. */
-export function acknowledge(
+export async function acknowledge(
   call: RequestContext<'inspection' | 'sessions' | 'streams' | 'upstreams'>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
-): Refusal | undefined | Promise<Refusal | undefined> {
-  if (isDelivered(response)) {
-    response.release();
-    return accept(call);
-  }
-  return refuseUndelivered(call, authorized, response).then((refusal) => refusal ?? accept(call));
+): Promise<Refusal | undefined> {
+  if (!isDelivered(response)) return (await refuseUndelivered(call, authorized, response)) ?? accept(call);
+  response.release();
+  return accept(call);
 }
 
 /** A message without a response is delivered by any success, whether or not it has a body. */

@@ -15,8 +15,8 @@ import { isAppUri } from '../policy/uris.js';
 import { type AdmittedArray, admitPost, copyAdmitted } from '../protocol/admission.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
 import { acceptsEventStream, acceptsType, decodeParamHeaders } from '../protocol/headers.js';
-import { type ReadOutcome, takeTurn } from '../protocol/json/incremental.js';
-import { applyEdits } from '../protocol/json/json.js';
+import { takeTurn } from '../protocol/json/incremental.js';
+import { applyEdits, type JsonReading } from '../protocol/json/json.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { paramsOf } from '../protocol/params.js';
 import { notAcceptable } from '../protocol/responses.js';
@@ -58,16 +58,25 @@ function contentOf({ features }: RequestContext, admitted: AdmittedMessage): Jso
   return content;
 }
 
-/** Verifies the caller's token: a principal, or a 401 or 503 refusal. Synchronous if the token is cached. */
-export function authenticate(
-  call: RequestContext<'identity' | 'upstreams'>,
-): Principal | Refusal | Promise<Principal | Refusal> {
-  const outcome = call.ports.identity.authenticate(call.incoming, call.outgoing);
-  if (!(outcome instanceof Promise)) return noteCaller(call, outcome);
-  return outcome.then((resolved) => {
-    refreshAfterWait(call);
-    return noteCaller(call, resolved);
-  });
+/**
+ * Waits for a value that is usually there at once, and notes if it was not: the rights of the caller may have changed
+ * meanwhile.
+ */
+async function waitFor<T>(call: RequestContext, value: T | Promise<T>): Promise<T> {
+  if (value instanceof Promise) call.hasWaited = true;
+  return value;
+}
+
+/** Picks up listings and reloads that finished during a wait, so that freshness is read as of now. */
+function refreshAfterWait(call: RequestContext<'upstreams'>): void {
+  if (call.hasWaited === true) call.record.versions = refreshSnapshot(call).versions;
+}
+
+/** Verifies the caller's token: a principal, or a 401 or 503 refusal. */
+export async function authenticate(call: RequestContext<'identity' | 'upstreams'>): Promise<Principal | Refusal> {
+  const outcome = await waitFor(call, call.ports.identity.authenticate(call.incoming, call.outgoing));
+  refreshAfterWait(call);
+  return noteCaller(call, outcome);
 }
 
 /** Notes the caller, or refuses one that was not authenticated. */
@@ -85,44 +94,44 @@ export function noteCaller(
   return principal;
 }
 
-/** Picks up listings and reloads that finished during a wait, so that freshness is read as of now. */
-function refreshAfterWait(call: RequestContext<'upstreams'>): void {
-  call.record.versions = refreshSnapshot(call).versions;
-}
+/** The ports that admission uses. */
+type AdmissionPorts = 'audit' | 'inspection' | 'sessions' | 'tasks' | 'upstreams';
 
-/** Parses and validates the message by the rules of its era: one message, a batch, or a 400 or 404. */
-export function admit(
-  call: RequestContext<'audit' | 'inspection' | 'sessions' | 'tasks' | 'upstreams'>,
+/**
+ * Parses and validates the message by the rules of its era: one message, a batch, or a 400 or 404. Arguments that are
+ * mended are edited in the message, which is then admitted as if it had come so: nothing later sees what was dropped.
+ */
+export async function admit(
+  call: RequestContext<AdmissionPorts>,
   principal: Principal,
-): AdmittedMessage | AdmittedArray | Refusal | Promise<AdmittedMessage | AdmittedArray | Refusal> {
-  const reading = readMessage(call, call.incoming.body);
-  const read = { body: call.incoming.body, mended: [] };
-  if (!(reading instanceof Promise)) return admitRead(call, principal, { ...read, reading });
-  return reading.then((resolved) => {
-    call.hasWaited = true;
-    refreshAfterWait(call);
-    return admitRead(call, principal, { ...read, reading: resolved });
-  });
+): Promise<AdmittedMessage | AdmittedArray | Refusal> {
+  const mended: MendedArguments[] = [];
+  let { body } = call.incoming;
+  let reading = await waitFor(call, readMessage(call, body));
+  refreshAfterWait(call);
+  for (;;) {
+    if (!isRead(reading)) return refuseReadError(reading.error);
+    const outcome = admitRead(call, principal, body, reading);
+    if (outcome.kind === 'error') return refuseProtocolError(outcome);
+    if (outcome.kind === 'array') return outcome;
+    const more = findMending(call, outcome, mended.length);
+    if (more === undefined) return finishAdmission(call, principal, outcome, mended);
+    body = new TextEncoder().encode(applyEdits(outcome.text, more.edits));
+    reading = await waitFor(call, readMessage(call, body));
+    // A message that cannot be read after the edit stays as it came, and is refused by its schema.
+    if (!reading.ok) return finishAdmission(call, principal, outcome, mended);
+    mended.push(more);
+  }
 }
-
-type Admission = AdmittedMessage | AdmittedArray | Refusal;
-
-/** A message as it was read, and what was mended to get it. */
-type ReadBody = {
-  readonly body: Uint8Array;
-  readonly reading: ReadOutcome;
-  readonly mended: readonly MendedArguments[];
-};
 
 function admitRead(
-  call: RequestContext<'audit' | 'inspection' | 'sessions' | 'tasks' | 'upstreams'>,
+  { incoming, ports, snapshot }: RequestContext<AdmissionPorts>,
   principal: Principal,
-  { body, reading, mended }: ReadBody,
-): Admission | Promise<Admission> {
-  if (!isRead(reading)) return refuseReadError(reading.error);
-  const { incoming, ports, snapshot } = call;
+  body: Uint8Array,
+  reading: JsonReading,
+): ReturnType<typeof admitPost> {
   const { upstream } = incoming;
-  const outcome = admitPost({
+  return admitPost({
     headers: incoming.headers,
     repeated: incoming.repeated,
     body,
@@ -135,36 +144,18 @@ function admitRead(
     mayShowApps: () => snapshot.mayShowApps(principal),
     supportedVersions: versionsOffered(snapshot.supportedVersions),
   });
-  if (outcome.kind === 'error') return refuseProtocolError(outcome);
-  if (outcome.kind === 'array') return outcome;
-  const finish = () => finishAdmission(call, principal, outcome, mended);
-  const more = mended.length < MAX_MENDED ? findMending(call, outcome) : undefined;
-  return more === undefined
-    ? finish()
-    : admitMended(call, principal, { mended: [...mended, more], text: outcome.text, finish });
 }
 
-function findMending({ snapshot }: RequestContext, admitted: AdmittedMessage): MendedArguments | undefined {
+function findMending(
+  { snapshot }: RequestContext,
+  admitted: AdmittedMessage,
+  mendedBefore: number,
+): MendedArguments | undefined {
   const { mending } = snapshot;
   const { target, args, text } = admitted;
-  if (mending === undefined || target.kind !== 'tool' || args === undefined) return undefined;
+  if (mending === undefined || mendedBefore >= MAX_MENDED || target.kind !== 'tool' || args === undefined)
+    return undefined;
   return mendArguments(mending, snapshot.catalogFor(admitted), { name: target.name, args, text });
-}
-
-/**
- * Edits the message and admits it as if it had come so, which is why nothing later sees what was dropped. A message that
- * cannot be read after the edit stays as it came, and is refused by its schema.
- */
-function admitMended(
-  call: RequestContext<'audit' | 'inspection' | 'sessions' | 'tasks' | 'upstreams'>,
-  principal: Principal,
-  { mended, text, finish }: Pick<ReadBody, 'mended'> & { readonly text: string; readonly finish: () => Admission },
-): Admission | Promise<Admission> {
-  const body = new TextEncoder().encode(applyEdits(text, mended.at(-1)?.edits ?? []));
-  const proceed = (reading: ReadOutcome): Admission | Promise<Admission> =>
-    reading.ok ? admitRead(call, principal, { body, reading, mended }) : finish();
-  const reading = readMessage(call, body);
-  return reading instanceof Promise ? reading.then(proceed) : proceed(reading);
 }
 
 function finishAdmission(
@@ -208,37 +199,25 @@ function grantsForCaller({ policies, upstream, legacySse }: Snapshot, principal:
   return legacySse.isDirect ? { ...grants, elicitation: NO_GRANTS.elicitation } : grants;
 }
 
-/** Evaluates pins and policy. Pure, except that a stale listing may have to be refreshed first. */
-function decide(
+/**
+ * Evaluates pins and policy. Pure, except that a stale listing may have to be refreshed first. A URI takes its turn on the
+ * event loop: it may have many readings and spellings, and a caller has many connections.
+ */
+async function decide(
   call: RequestContext<AnyPort>,
   principal: Principal,
   admitted: AdmittedMessage,
-): Allow | Refusal | Promise<Allow | Refusal> {
+): Promise<Allow | Refusal> {
   const { isFresh, supportedVersions } = call.snapshot;
   const isDue = !isFresh && (needsFreshListing(admitted) || supportedVersions === undefined);
-  if (!isDue) return decideInTurn(call, principal, admitted, isFresh);
-  return call.ports.upstreams.refreshListing(call.incoming.upstream).then((isVerified) => {
+  const isVerified = isDue && (await waitFor(call, call.ports.upstreams.refreshListing(call.incoming.upstream)));
+  const decideRefreshed = (): Allow | Refusal => {
     refreshAfterWait(call);
-    return decideInTurn(call, principal, admitted, isVerified || call.snapshot.isFresh);
-  });
-}
-
-/**
- * A URI takes its turn on the event loop: it may have many readings and spellings, and a caller has many connections.
- */
-function decideInTurn(
-  call: RequestContext<AnyPort>,
-  principal: Principal,
-  admitted: AdmittedMessage,
-  isFresh: boolean,
-): Allow | Refusal | Promise<Allow | Refusal> {
-  if (admitted.target.kind !== 'resource') return decideNow(call, principal, admitted, isFresh);
-  const decided = takeTurn(turnsOf(call), () => {
-    if (call.hasWaited === true) refreshAfterWait(call);
-    return decideNow(call, principal, admitted, isFresh);
-  });
-  if (decided instanceof Promise) call.hasWaited = true;
-  return decided;
+    return decideNow(call, principal, admitted, isVerified || call.snapshot.isFresh);
+  };
+  return admitted.target.kind === 'resource'
+    ? waitFor(call, takeTurn(turnsOf(call), decideRefreshed))
+    : decideRefreshed();
 }
 
 /** False for a reply to a server request: it belongs to a request that was allowed earlier. */
@@ -328,49 +307,31 @@ function checkFeatures(
 export type ClientMessage = VerifiedCall<AnyPort> & { readonly admitted: AdmittedMessage };
 
 /** Decides, and opens what the client carries for the gateway in the message. */
-export function decideMessage(subject: ClientMessage): DecidedRequest | Refusal | Promise<DecidedRequest | Refusal> {
-  const { call, principal, admitted } = subject;
-  const allow = decide(call, principal, admitted);
-  return allow instanceof Promise
-    ? allow.then((resolved) => openDecided(subject, resolved))
-    : openDecided(subject, allow);
-}
-
-function openDecided(
-  { call, principal, admitted }: ClientMessage,
-  allow: Allow | Refusal,
-): DecidedRequest | Refusal | Promise<DecidedRequest | Refusal> {
+export async function decideMessage({ call, principal, admitted }: ClientMessage): Promise<DecidedRequest | Refusal> {
+  const allow = await decide(call, principal, admitted);
   if ('kind' in allow) return allow;
-  const proceed = (restored: AdmittedMessage | Refusal): DecidedRequest | Refusal =>
-    restored.kind === 'refused' ? restored : { principal, allow, restored };
-  const restored = openSealedValues(call, principal, admitted, allow);
-  if (!(restored instanceof Promise)) return proceed(restored);
-  call.hasWaited = true;
-  return restored.then(proceed);
+  const restored = await openSealedValues(call, principal, admitted, allow);
+  return restored.kind === 'refused' ? restored : { principal, allow, restored };
 }
 
 /**
  * Opens what the client carries for the gateway (task ids, request state), removes what it may not subscribe to,
  * and seals the ids of requests on legacy SSE.
  */
-function openSealedValues(
+async function openSealedValues(
   call: RequestContext<AnyPort>,
   principal: Principal,
   admitted: AdmittedMessage,
   allow: Allow,
-): AdmittedMessage | Refusal | Promise<AdmittedMessage | Refusal> {
-  let restored: AdmittedMessage | Refusal | Promise<AdmittedMessage | Refusal> = admitted;
+): Promise<AdmittedMessage | Refusal> {
+  let restored = admitted;
   for (const { prepare } of call.features) {
-    if (prepare === undefined) continue;
-    const prepareNext = (message: AdmittedMessage | Refusal) =>
-      message.kind === 'refused' ? message : prepare(call, { principal, allow, admitted: message });
-    restored = restored instanceof Promise ? restored.then(prepareNext) : prepareNext(restored);
+    const prepared = await waitFor(call, prepare?.(call, { principal, allow, admitted: restored }) ?? restored);
+    if (prepared.kind === 'refused') return prepared;
+    restored = prepared;
   }
-  const finish = (message: AdmittedMessage | Refusal): AdmittedMessage | Refusal => {
-    if (message.kind !== 'refused') call.admitted = message;
-    return message;
-  };
-  return restored instanceof Promise ? restored.then(finish) : finish(restored);
+  call.admitted = restored;
+  return restored;
 }
 
 /** The caller, the decision that allows the request, and the message as it will be forwarded. */
@@ -385,34 +346,19 @@ export type DecidedRequest = {
  * inspection thread, so the result is what is valid afterwards, and only that may be authorized. `admitted` is
  * the message that was decided on, `decided.restored` the one to forward.
  */
-export function inspectArguments(
+export async function inspectArguments(
   call: RequestContext<AnyPort>,
   admitted: AdmittedMessage,
   decided: DecidedRequest,
-): DecidedRequest | Refusal | Promise<DecidedRequest | Refusal> {
+): Promise<DecidedRequest | Refusal> {
   const startedMs = performance.now();
   const { restored } = decided;
   const input = guardInput(call, restored, contentOf(call, restored), restored.text);
-  const outcome = call.ports.inspection.request(input, call.incoming.upstream, call.callerKey);
-  if (outcome instanceof Promise)
-    return outcome.then(
-      (resolved) =>
-        finishArgumentInspection(call, restored, resolved, startedMs) ?? decideAgain(call, admitted, decided),
-    );
-  const refusal = finishArgumentInspection(call, restored, outcome, startedMs);
+  const outcome = await waitFor(call, call.ports.inspection.request(input, call.incoming.upstream, call.callerKey));
+  const refusal = noteGuarded(call, outcome) ?? guardHeaders(call, restored);
+  call.record.latency.inspect += performance.now() - startedMs;
   if (refusal !== undefined) return refusal;
   return call.hasWaited === true ? decideAgain(call, admitted, decided) : decided;
-}
-
-function finishArgumentInspection(
-  call: RequestContext<'inspection'>,
-  admitted: AdmittedMessage,
-  body: GuardOutcome,
-  startedMs: number,
-): Refusal | undefined {
-  const refusal = noteGuarded(call, body) ?? guardHeaders(call, admitted);
-  call.record.latency.inspect += performance.now() - startedMs;
-  return refusal;
 }
 
 /**
@@ -497,26 +443,20 @@ function noteGuarded(call: RequestContext, outcome: GuardOutcome): Refusal | und
 const MAX_NAMED_PLACES = 3;
 
 /** Enforces flows, the decision's limits, and that a server request is answered only once. */
-export function enforceObligations(
-  call: RequestContext<AnyPort>,
-  decided: DecidedRequest,
-): AuthorizedRequest | Refusal | Promise<AuthorizedRequest | Refusal> {
-  const { principal, restored } = decided;
-  const proceed = (passed: AdmittedMessage | Refusal) =>
-    passed.kind === 'refused' ? passed : enforceLimits(call, { ...decided, restored: passed });
-  const passed = enforceFlows(call, principal, restored);
-  return passed instanceof Promise ? passed.then(proceed) : proceed(passed);
-}
-
-function enforceLimits(
+export async function enforceObligations(
   call: RequestContext<AnyPort>,
   { principal, allow, restored }: DecidedRequest,
-): AuthorizedRequest | Refusal | Promise<AuthorizedRequest | Refusal> {
-  const limited = restored.rule.method === 'initialize' ? limitInitialize(call) : undefined;
-  if (limited !== undefined) return limited;
-  const outcome = enforce(allow, restored, principal, call.ports, call.named?.allows);
-  if (outcome instanceof Promise) return outcome.then(authorizedOr);
-  return restored.serverRequestId === undefined ? authorizedOr(outcome) : authorizeReply(call, outcome);
+): Promise<AuthorizedRequest | Refusal> {
+  const passed = await enforceFlows(call, principal, restored);
+  if (passed.kind === 'refused') return passed;
+  const refusal = passed.rule.method === 'initialize' ? limitInitialize(call) : undefined;
+  if (refusal !== undefined) return refusal;
+  const outcome = await enforce(allow, passed, principal, call.ports, call.named?.allows);
+  if (passed.serverRequestId !== undefined) {
+    const isFirst = await claimReply(call);
+    if (isFirst !== true) return refuseWith(isFirst === false ? 'already-answered' : 'store-unavailable');
+  }
+  return 'verdict' in outcome ? { kind: 'refused', stage: 'settle', deny: outcome } : outcome;
 }
 
 /** Each session costs its upstream memory for as long as it lasts, so a caller may only open so many in a while. */
@@ -527,18 +467,4 @@ function limitInitialize({ ports, incoming, callerKey = '' }: RequestContext<'se
   const retryAfterSeconds = Math.ceil(counted.retryAfterMs / 1000);
   const advice = `Try again in ${retryAfterSeconds} seconds.`;
   return refuseWith('rate-limited', { advice, retryAfterSeconds });
-}
-
-/** A reply has no limits of its own, so `enforce` never had to wait for one. */
-async function authorizeReply(
-  call: RequestContext<'sessions'>,
-  outcome: AuthorizedRequest | Deny,
-): Promise<AuthorizedRequest | Refusal> {
-  const isFirst = await claimReply(call);
-  if (isFirst === true) return authorizedOr(outcome);
-  return refuseWith(isFirst === false ? 'already-answered' : 'store-unavailable');
-}
-
-function authorizedOr(outcome: AuthorizedRequest | Deny): AuthorizedRequest | Refusal {
-  return 'verdict' in outcome ? { kind: 'refused', stage: 'settle', deny: outcome } : outcome;
 }

@@ -86,10 +86,9 @@ export type Delivered = Extract<MessageOutcome, { readonly kind: 'response' | 'p
 export function checkUpstreamMessage(place: MessagePlace, source: Uint8Array | string): Checked {
   const { call } = place.context;
   if (typeof source === 'string' && !mayBeMessage(source)) return dropped(call, 'not-a-message');
-  const reading = readUpstreamMessage(call, source, place.isServerList);
-  return reading instanceof Promise
-    ? reading.then((resolved) => checkReading(place, resolved, source))
-    : checkReading(place, reading, source);
+  return after(readUpstreamMessage(call, source, place.isServerList), (reading) =>
+    checkReading(place, reading, source),
+  );
 }
 
 function checkReading(place: MessagePlace, reading: UpstreamReading, source: Uint8Array | string): Checked {

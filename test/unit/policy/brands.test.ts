@@ -41,7 +41,7 @@ function mistakes(): void {
   void enforce(allow, admitted, { subject: 'ada' }, ports);
   // @ts-expect-error an allow is not cleared
   forward(allow);
-  // @ts-expect-error what settle answers may be a deny or a promise
+  // @ts-expect-error what it answers may be a deny, and comes later
   forward(enforce(allow, admitted, caller, ports));
   const owed = { maxResultBytes: 1, profiles: [] };
   // @ts-expect-error an object of the same shape is not cleared

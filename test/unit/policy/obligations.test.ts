@@ -36,16 +36,16 @@ function limitKey(limit: RateLimit, caller: typeof ADA): string | undefined {
 }
 
 describe('limits', () => {
-  it('clears at once what owes nothing, and asks no store [P-60]', () => {
+  it('clears at once what owes nothing, and asks no store [P-60]', async () => {
     const { limits, keys } = store([]);
-    const authorized = enforce(allow(), MESSAGE, ADA, { limits });
+    const authorized = await enforce(allow(), MESSAGE, ADA, { limits });
     expect(authorized).toMatchObject({ admitted: MESSAGE, principal: ADA });
     expect(keys).toEqual([]);
   });
 
-  it('takes one use of every limit, and stops at the first that is used up [P-60]', () => {
+  it('takes one use of every limit, and stops at the first that is used up [P-60]', async () => {
     const used = store([{ ok: true }, { ok: false, retryAfterMs: 1200 }, { ok: true }]);
-    const outcome = enforce(allow(rate('a/x'), rate('b/y'), rate('c/z')), MESSAGE, ADA, used);
+    const outcome = await enforce(allow(rate('a/x'), rate('b/y'), rate('c/z')), MESSAGE, ADA, used);
     expect(outcome).toEqual({
       verdict: 'deny',
       reason: 'rate-limited',
@@ -58,13 +58,9 @@ describe('limits', () => {
     expect(used.keys).toHaveLength(2);
   });
 
-  it('waits only for a store that answers with a promise [P-60]', async () => {
-    const sync = enforce(allow(rate('a/x')), MESSAGE, ADA, store([{ ok: true }]));
-    expect(sync).not.toBeInstanceOf(Promise);
+  it('waits for a store that answers with a promise [P-60]', async () => {
     const late = store([Promise.resolve<LimitOutcome>({ ok: true }), { ok: false, retryAfterMs: 1 }]);
-    const outcome = enforce(allow(rate('a/x'), rate('b/y')), MESSAGE, ADA, late);
-    expect(outcome).toBeInstanceOf(Promise);
-    expect(await outcome).toMatchObject({
+    expect(await enforce(allow(rate('a/x'), rate('b/y')), MESSAGE, ADA, late)).toMatchObject({
       reason: 'rate-limited',
       rule: 'y',
       retryAfterSeconds: 1,
@@ -75,7 +71,7 @@ describe('limits', () => {
 
   it('refuses when the store cannot be asked [P-61]', async () => {
     const refused = { verdict: 'deny', reason: 'store-unavailable', policy: 'a', rule: 'x' };
-    expect(enforce(allow(rate('a/x')), MESSAGE, ADA, store(['unavailable']))).toMatchObject(refused);
+    expect(await enforce(allow(rate('a/x')), MESSAGE, ADA, store(['unavailable']))).toMatchObject(refused);
     const broken = store([Promise.reject(new Error('connection lost'))]);
     expect(await enforce(allow(rate('a/x')), MESSAGE, ADA, broken)).toMatchObject(refused);
   });
@@ -104,7 +100,7 @@ describe('limits', () => {
 });
 
 describe('what the answer owes', () => {
-  it('gathers the least cap and all profiles; what is captured is no matter of the answer [P-63]', () => {
+  it('gathers the least cap and all profiles; what is captured is no matter of the answer [P-63]', async () => {
     const owing = allow(
       { kind: 'max-result-bytes', bytes: 900 },
       { kind: 'inspect', profile: 'careful' },
@@ -112,10 +108,10 @@ describe('what the answer owes', () => {
       { kind: 'inspect', profile: 'strict' },
       { kind: 'capture', pointers: ['/a', '/b'] },
     );
-    expect(enforce(owing, MESSAGE, ADA, store([]))).toMatchObject({
+    expect(await enforce(owing, MESSAGE, ADA, store([]))).toMatchObject({
       responseObligations: { maxResultBytes: 400, profiles: ['careful', 'strict'] },
     });
-    expect(enforce(allow(), MESSAGE, ADA, store([]))).toMatchObject({
+    expect(await enforce(allow(), MESSAGE, ADA, store([]))).toMatchObject({
       responseObligations: { maxResultBytes: undefined, profiles: [] },
     });
   });
