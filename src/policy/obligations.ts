@@ -261,10 +261,11 @@ function budgetCharge({ budget, rule, cost }: Extract<Obligation, { kind: 'budge
   };
 }
 
-/** A store that throws is as unavailable as one that says so. */
+/** A store that rejects is as unavailable as one that says so. */
 async function take({ key, window }: Charge, store: LimitStore): Promise<LimitOutcome> {
+  const counted = store.take(key, window);
   try {
-    return await store.take(key, window);
+    return await counted;
   } catch {
     return 'unavailable';
   }
