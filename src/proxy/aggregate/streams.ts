@@ -218,9 +218,11 @@ function acknowledge(joined: JoinedSubscription): void {
   const { acknowledgedFilters, queuedMessages, id, outgoing, requested, refusals } = joined;
   if (joined.isOpen || acknowledgedFilters.length === 0) return;
   joined.isOpen = true;
+  const agreed = new Set(acknowledgedFilters.flatMap(({ uris }) => uris));
   const joinedFilter: SubscriptionFilter = {
     lists: LIST_FILTERS.filter((filter) => acknowledgedFilters.some(({ lists }) => lists.includes(filter))),
-    uris: [...new Set(acknowledgedFilters.flatMap(({ uris }) => uris))],
+    // As they were requested, in whatever order the backends answer.
+    uris: requested.uris.filter((uri) => agreed.has(uri)),
     tasks: acknowledgedFilters.flatMap(({ tasks }) => tasks),
   };
   outgoing.open(200, STREAM_HEADERS);
