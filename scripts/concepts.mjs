@@ -48,7 +48,7 @@ export const CONCEPTS = [
   { concept: 'shared store', home: ['src/state/redis.ts'], sign: /from 'ioredis'/ },
   { concept: 'bounded tables', home: ['src/state/bounds.ts'] },
   { concept: 'what runs and what is recent, by session', home: ['src/state/replica-tables.ts'] },
-  { concept: 'worker threads', home: ['src/gateway/worker/'], sign: /from 'node:worker_threads'/ },
+  { concept: 'worker threads', home: ['src/work/'], sign: /from 'node:worker_threads'/ },
   { concept: 'digest of a definition', home: ['src/pins/digest.ts'], sign: /from 'canonicalize'/ },
   { concept: 'signature of a lock file', home: ['src/pins/signature.ts'] },
   { concept: 'what features report', home: ['src/policy/events.ts'] },

@@ -29,6 +29,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   state: ['policy'],
   config: ['policy'],
   inspection: ['pins'],
+  work: ['inspection'],
   upstream: ['policy', 'state'],
   proxy: ['inspection'],
   telemetry: ['audit', 'http'],

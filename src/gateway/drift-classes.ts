@@ -9,7 +9,7 @@ import type { Observed } from '../pins/last-seen.js';
 import type { Lock } from '../pins/lock.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounds.js';
-import type { DefinitionTasks } from './worker/inspection.js';
+import type { DefinitionTasks } from '../work/inspection.js';
 
 export type DriftClasses = {
   /** Every difference, those whose classes are not known as `unclassified`. */

@@ -38,12 +38,12 @@ import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/versions/session.js';
 import { isShownAsIs } from '../text/escaping.js';
+import type { DefinitionTasks } from '../work/inspection.js';
 import type { Version } from './config-version.js';
 import { type DriftClasses, isOpen, measure } from './drift-classes.js';
 import { modeOf } from './drift-report.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { Runtimes, UpstreamRuntime } from './upstreams.js';
-import type { DefinitionTasks } from './worker/inspection.js';
 
 type ReviewSources = {
   readonly version: () => Version;

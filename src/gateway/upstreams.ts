@@ -51,6 +51,7 @@ import type { Presenter } from '../upstream/credentials/credentials.js';
 import { createDiscoveryLister, type ListingFailure, MIN_INTERVAL_MS } from '../upstream/discovery/discovery.js';
 import { createListingAllowance } from '../upstream/discovery/request.js';
 import type { MessageReader } from '../upstream/response-messages.js';
+import type { Inspection } from '../work/inspection.js';
 import { createDefinitionScan, type DefinitionScan } from './definition-scan.js';
 import { createFirstUse, type FirstUse, type FirstUseKeeper, NO_FIRST_USE } from './first-use.js';
 import {
@@ -60,7 +61,6 @@ import {
   listingNotes,
   messageReaderOf,
 } from './upstream-connection.js';
-import type { Inspection } from './worker/inspection.js';
 
 /** Why a control is degraded at every start, until the first listing ends. */
 export const NOT_LISTED_YET = 'the upstream has not been listed yet';

@@ -229,7 +229,7 @@ export async function startRedisServer(): Promise<RedisServer> {
 // Threads of inspections for tests: the built one, and such as fail in one way each.
 
 /** The thread as it is built; whoever uses it builds the program first. */
-export const BUILT_THREAD: URL = pathToFileURL(join(import.meta.dirname, '../../dist/gateway/worker/thread.js'));
+export const BUILT_THREAD: URL = pathToFileURL(join(import.meta.dirname, '../../dist/work/inspection-thread.js'));
 
 function thread(onJob: string): URL {
   const code = `import { parentPort, threadId } from 'node:worker_threads';

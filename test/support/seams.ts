@@ -5,7 +5,7 @@
 import { vi } from 'vitest';
 
 type Modules = {
-  readonly worker: typeof import('../../src/gateway/worker/worker.js');
+  readonly worker: typeof import('../../src/work/worker.js');
   readonly drift: typeof import('../../src/gateway/drift-report.js');
   readonly versions: typeof import('../../src/gateway/config-version.js');
   readonly server: typeof import('../../src/http/server.js');
@@ -62,7 +62,7 @@ function replaceable(name: keyof Modules) {
   };
 }
 
-vi.mock('../../src/gateway/worker/worker.js', replaceable('worker'));
+vi.mock('../../src/work/worker.js', replaceable('worker'));
 vi.mock('../../src/gateway/drift-report.js', replaceable('drift'));
 vi.mock('../../src/gateway/config-version.js', replaceable('versions'));
 vi.mock('../../src/http/server.js', replaceable('server'));

@@ -6,11 +6,11 @@ import { createDriftClasses } from '../../../src/gateway/drift-classes.js';
 import { createDriftReport } from '../../../src/gateway/drift-report.js';
 import { NO_FIRST_USE } from '../../../src/gateway/first-use.js';
 import type { UpstreamRuntime } from '../../../src/gateway/upstreams.js';
-import type { DefinitionTasks } from '../../../src/gateway/worker/inspection.js';
 import type { Change } from '../../../src/pins/comparison.js';
 import type { Observed } from '../../../src/pins/last-seen.js';
 import { NO_CATALOG } from '../../../src/policy/decide.js';
 import { createEvents } from '../../../src/policy/events.js';
+import type { DefinitionTasks } from '../../../src/work/inspection.js';
 import { lockOf, observedOf, pinOf, toolOf } from '../pins/samples.js';
 
 type DriftPorts = Parameters<typeof createDriftReport>[0];

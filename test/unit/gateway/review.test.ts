@@ -8,11 +8,11 @@ import { NO_FIRST_USE } from '../../../src/gateway/first-use.js';
 import { createReview } from '../../../src/gateway/review.js';
 import type { SnapshotOf } from '../../../src/gateway/snapshot.js';
 import type { UpstreamRuntime } from '../../../src/gateway/upstreams.js';
-import type { DefinitionTasks } from '../../../src/gateway/worker/inspection.js';
 import type { DefinitionFinding } from '../../../src/inspection/definitions/scan.js';
 import { type DefinitionTask, runDefinitionTask } from '../../../src/inspection/jobs.js';
 import type { Lock } from '../../../src/pins/lock.js';
 import { NO_CATALOG } from '../../../src/policy/decide.js';
+import type { DefinitionTasks } from '../../../src/work/inspection.js';
 import { lockOf, observedOf, pinOf, toolOf, versionOf } from '../pins/samples.js';
 
 const FINDING: DefinitionFinding = {

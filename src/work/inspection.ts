@@ -4,8 +4,8 @@
 // message is built on the loop in slices, so that no message blocks it for long.
 
 import { isAscii } from 'node:buffer';
-import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
-import type { SentCredentials } from '../../inspection/detectors/upstream-credentials.js';
+import type { DefinitionFinding } from '../inspection/definitions/scan.js';
+import type { SentCredentials } from '../inspection/detectors/upstream-credentials.js';
 import {
   type DefinitionOutcomes,
   type DefinitionTask,
@@ -14,15 +14,9 @@ import {
   LARGE_TEXT_CHARS,
   LONG_TEXT_CHARS,
   runDefinitionTask,
-} from '../../inspection/jobs.js';
-import type { MarkKeys } from '../../inspection/redaction-marks.js';
-import {
-  type GuardInput,
-  type GuardOutcome,
-  guardArguments,
-  guardClean,
-  guardFully,
-} from '../../inspection/requests.js';
+} from '../inspection/jobs.js';
+import type { MarkKeys } from '../inspection/redaction-marks.js';
+import { type GuardInput, type GuardOutcome, guardArguments, guardClean, guardFully } from '../inspection/requests.js';
 import {
   checkOutput,
   completeInspection,
@@ -33,7 +27,7 @@ import {
   inspectWithPrefilter,
   passIfClean,
   withheld,
-} from '../../inspection/responses.js';
+} from '../inspection/responses.js';
 import {
   buildJson,
   type JsonPart,
@@ -41,7 +35,7 @@ import {
   type ReadJson,
   type ReadOptions,
   type ReadOutcome,
-} from '../../protocol/json/incremental.js';
+} from '../protocol/json/incremental.js';
 import {
   decodeUtf8,
   type JsonReading,
@@ -49,18 +43,12 @@ import {
   MAX_JSON_DEPTH,
   parseScanned,
   readJsonText,
-} from '../../protocol/json/json.js';
-import { scanJson } from '../../protocol/json/scan.js';
-import type { Json } from '../../protocol/jsonrpc.js';
-import { readServerJson } from '../../protocol/odd-items.js';
-import type { Log } from '../../telemetry/log.js';
-import {
-  createInspectionWorker,
-  createWorkBudget,
-  type InspectionWorker,
-  type JobOutcome,
-  type WorkBudget,
-} from './worker.js';
+} from '../protocol/json/json.js';
+import { scanJson } from '../protocol/json/scan.js';
+import type { Json } from '../protocol/jsonrpc.js';
+import { readServerJson } from '../protocol/odd-items.js';
+import { createWorkBudget, type WorkBudget } from './queue.js';
+import { createInspectionWorker, type InspectionWorker, type JobOutcome } from './worker.js';
 
 export type Inspection = InspectionPort & {
   /**
@@ -82,9 +70,14 @@ export type DefinitionTasks = <Task extends DefinitionTask>(
   upstream: string,
 ) => Promise<DefinitionOutcomes[Task] | undefined>;
 
+/** What is written about threads in the process log. */
+type ThreadLog = {
+  write(level: 'info' | 'warn', event: string, fields?: { readonly detail: string }): void;
+};
+
 /** Creates inspection with worker threads. Logs once when no thread can be started, and once when one runs again. */
 export function startInspection(
-  log: Log,
+  log: ThreadLog,
   loopScheduler: LoopScheduler,
   ownOf: OwnCredentialsOf = NOTHING_OWN,
   marks?: MarkKeys,

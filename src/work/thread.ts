@@ -1,14 +1,15 @@
-// The worker thread: runs one inspection job after another with the same code as the event loop. worker.ts starts it
-// and handles a job during which it dies.
+// The inside of a worker thread: runs one job after another. worker.ts starts it and handles a job during which it dies.
 
 import { readlinkSync } from 'node:fs';
 import { constants, getPriority, setPriority } from 'node:os';
 import { basename } from 'node:path';
 import { parentPort } from 'node:worker_threads';
-import { type InspectionJob, type JobResult, runJob } from '../../inspection/jobs.js';
 
-/** What the thread posts: once that it is ready, then each finished job. */
-export type ThreadMessage = 'ready' | JobResult;
+/** Of a result, what comes before its end. */
+export type ResultPart = { readonly kind: 'part'; readonly part: unknown };
+
+/** What a thread posts: once that it is ready, then of each job its parts and its result. */
+export type ThreadMessage<Result> = 'ready' | ResultPart | Result;
 
 /** With a nice value this much higher, the thread gets a third of the event loop's weight on a shared core. */
 const NICER_BY = 5;
@@ -26,10 +27,10 @@ function lowerPriority(): void {
   }
 }
 
-function post(message: ThreadMessage): void {
-  parentPort?.postMessage(message);
+/** Runs the jobs that are posted to this thread. One that throws ends it. */
+export function serveJobs<Job, Result>(run: (job: Job, postPart: (part: unknown) => void) => Result): void {
+  lowerPriority();
+  const post = (message: ThreadMessage<Result>): void => parentPort?.postMessage(message);
+  parentPort?.on('message', (job: Job) => post(run(job, (part) => post({ kind: 'part', part }))));
+  post('ready');
 }
-
-lowerPriority();
-parentPort?.on('message', (job: InspectionJob) => post(runJob(job)));
-post('ready');

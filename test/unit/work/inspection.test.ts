@@ -5,20 +5,16 @@ import { readdirSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { createInspection, type Inspection, startInspection } from '../../../../src/gateway/worker/inspection.js';
-import {
-  createInspectionWorker,
-  type InspectionWorker,
-  type WorkBudget,
-  type WorkerOptions,
-} from '../../../../src/gateway/worker/worker.js';
-import { type ScannedDefinition, scanDefinitions } from '../../../../src/inspection/definitions/scan.js';
-import { createOwnCredentialStore } from '../../../../src/inspection/detectors/upstream-credentials.js';
-import { LONG_TEXT_CHARS } from '../../../../src/inspection/jobs.js';
-import { guardArguments } from '../../../../src/inspection/requests.js';
-import { type InspectionInput, inspectMessage } from '../../../../src/inspection/responses.js';
-import type { CompiledSchema } from '../../../../src/policy/definitions.js';
-import type { Json, JsonObject } from '../../../../src/protocol/jsonrpc.js';
+import { type ScannedDefinition, scanDefinitions } from '../../../src/inspection/definitions/scan.js';
+import { createOwnCredentialStore } from '../../../src/inspection/detectors/upstream-credentials.js';
+import { LONG_TEXT_CHARS } from '../../../src/inspection/jobs.js';
+import { guardArguments } from '../../../src/inspection/requests.js';
+import { type InspectionInput, inspectMessage } from '../../../src/inspection/responses.js';
+import type { CompiledSchema } from '../../../src/policy/definitions.js';
+import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
+import { createInspection, type Inspection, startInspection } from '../../../src/work/inspection.js';
+import type { WorkBudget } from '../../../src/work/queue.js';
+import { createInspectionWorker, type InspectionWorker, type WorkerOptions } from '../../../src/work/worker.js';
 import {
   BUILT_THREAD,
   buildProgram,
@@ -30,10 +26,10 @@ import {
   SCRIPTED_THREAD,
   STILLBORN_THREAD,
   THROWING_THREAD,
-} from '../../../support/processes.js';
-import { awsKey, cardNumber, githubToken, noise, ssn } from '../../../support/seeded-values.js';
-import { FREE_TURNS } from '../../../support/timing.js';
-import { profile, withRules } from '../../inspection/samples.js';
+} from '../../support/processes.js';
+import { awsKey, cardNumber, githubToken, noise, ssn } from '../../support/seeded-values.js';
+import { FREE_TURNS } from '../../support/timing.js';
+import { profile, withRules } from '../inspection/samples.js';
 
 const token = githubToken('apart');
 const PRESENTED = `eyJ${'h'.repeat(20)}.eyJ${'b'.repeat(20)}.c2lnbmF0dXJl`;

@@ -2,16 +2,12 @@
 // that fails nothing was read.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createJsonReading } from '../../../../src/gateway/worker/inspection.js';
-import {
-  createInspectionWorker,
-  type InspectionWorker,
-  type JobOutcome,
-} from '../../../../src/gateway/worker/worker.js';
-import type { InspectionJob } from '../../../../src/inspection/jobs.js';
-import { LEFT_OUT } from '../../../../src/protocol/odd-items.js';
-import { BUILT_THREAD, buildProgram } from '../../../support/processes.js';
-import { eachInTurn, FREE_TURNS } from '../../../support/timing.js';
+import type { InspectionJob } from '../../../src/inspection/jobs.js';
+import { LEFT_OUT } from '../../../src/protocol/odd-items.js';
+import { createJsonReading } from '../../../src/work/inspection.js';
+import { createInspectionWorker, type InspectionWorker, type JobOutcome } from '../../../src/work/worker.js';
+import { BUILT_THREAD, buildProgram } from '../../support/processes.js';
+import { eachInTurn, FREE_TURNS } from '../../support/timing.js';
 
 const TERMS = { upstream: 'one', maxValues: 100_000 };
 const FLOOD = `[${'{},'.repeat(150_000)}{}]`;
