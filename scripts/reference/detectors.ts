@@ -1,6 +1,9 @@
 // Renders the tables of rows in docs/reference/detectors.md from the rows that the detectors apply. Pure: it takes the
 // page and returns it with these tables; the caller writes the file.
 
+import { MARKER_ROWS } from '../../src/inspection/definitions/rows/markers.js';
+import { PARAMETER_ROWS } from '../../src/inspection/definitions/rows/parameters.js';
+import { RULE_ROWS } from '../../src/inspection/definitions/rules.js';
 import type { DetectorRow } from '../../src/inspection/detector-row.js';
 import { INJECTION_ROWS } from '../../src/inspection/detectors/injection-phrases.js';
 import { SECRET_FORMAT_ROWS } from '../../src/inspection/detectors/secret-formats.js';
@@ -11,7 +14,7 @@ const [BEGIN, END] = ['<!-- rows: begin -->', '<!-- rows: end -->'];
 type Family = { readonly title: string; readonly file: string; readonly rows: readonly Listed[] };
 type Listed = Pick<DetectorRow, 'id' | 'class' | 'language' | 'isOff'>;
 
-const FAMILIES: readonly Family[] = [
+export const DETECTOR_FAMILIES: readonly Family[] = [
   {
     title: 'Formats of secrets',
     file: 'src/inspection/detectors/secret-formats.ts',
@@ -22,6 +25,17 @@ const FAMILIES: readonly Family[] = [
     file: 'src/inspection/detectors/injection-phrases.ts',
     rows: [...INJECTION_ROWS.phrases, ...INJECTION_ROWS.structures],
   },
+  { title: 'Sentences of definitions', file: 'src/inspection/definitions/rows/', rows: RULE_ROWS },
+  {
+    title: 'Tags, commands and pictures in definitions',
+    file: 'src/inspection/definitions/rows/markers.ts',
+    rows: MARKER_ROWS,
+  },
+  {
+    title: 'Names of parameters in definitions',
+    file: 'src/inspection/definitions/rows/parameters.ts',
+    rows: PARAMETER_ROWS,
+  },
 ];
 
 /** The page with the tables of the rows that there are now. */
@@ -29,7 +43,7 @@ export function withDetectorRows(page: string): string {
   const from = page.indexOf(BEGIN);
   const to = page.indexOf(END);
   if (from < 0 || to < from) throw new Error('the page has no place for the rows');
-  const tables = FAMILIES.map(tableOf).join('\n\n');
+  const tables = DETECTOR_FAMILIES.map(tableOf).join('\n\n');
   return `${page.slice(0, from + BEGIN.length)}\n${tables}\n${page.slice(to)}`;
 }
 

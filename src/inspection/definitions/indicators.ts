@@ -1,6 +1,5 @@
-// Finds what indicates poison in a definition besides the demands that rules.ts lists: imitated turns and tags of a
-// conversation, and commands of a shell that destroy or send data, which a model heeds without any demand in words;
-// orders in titles, enums, defaults, comments and annotations, which say what something is called or which values it
+// Finds what indicates poison in a definition by where it stands: turns and tags of a conversation (rows/markers.ts)
+// before a harmful demand, and commands of a shell; orders in titles, enums, defaults, comments and annotations, which say what something is called or which values it
 // takes; parameters that take the conversation or a file with secrets; annotations and scopes that disagree with the
 // name of the tool. Also demands that are spread over two sentences: the first names the data, the second says where it
 // goes.
@@ -9,26 +8,18 @@ import { walkValue } from '../../protocol/json/walk.js';
 import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
 import { pointerOf } from '../../text/json-members.js';
-import { STRUCTURES } from '../detectors/injection-phrases.js';
 import { nearestName } from '../message-fields.js';
 import type { DefinitionText } from '../message-map.js';
-import { hasCommand, isUnabridged, isVaultTool } from './combinations.js';
-import {
-  has,
-  is,
-  isFramed,
-  isOrder,
-  type Match,
-  occurs,
-  type ScannedDefinition,
-  type UnnamedFinding,
-} from './demands.js';
+import { hasCommand, isFramed, isOrder } from './conditions.js';
+import type { Match, ScannedDefinition, UnnamedFinding } from './finding.js';
 import { CLASS } from './lexicon.js';
+import { occurs, sentenceTest } from './patterns.js';
+import { ROLE_PATTERNS, SENDING_PICTURES, SHELL_COMMANDS } from './rows/markers.js';
 import type { Sentence, Token } from './sentences.js';
 
 const MIN_TOKENS = 6;
-const { address, answer, call, carry, change, consent, context, disclose, every, execute } = CLASS;
-const { human, model, must, negation, order, override, parameter, read, rule, store, tool } = CLASS;
+const { address, answer, call, carry, change, consent, disclose, every, execute } = CLASS;
+const { human, model, must, negation, order, override, read, rule, store, tool } = CLASS;
 const DEMANDED_ACTION = read | carry | call | disclose | override | consent | execute | change;
 const BINDING = must | negation | order | every | override;
 const ADDRESSED = model | human | tool | rule | answer;
@@ -75,7 +66,7 @@ const FILE_PARAMETERS = /file|path|config|key|cred|env|profile|dir|identity|cert
 
 const COPIED = 'Its default sends a copy to another recipient, or names a file that holds secrets.';
 const GRANTED = 'Its default grants unrestricted privileges.';
-const isPrivileged = has('privileged --privileged administratoraccess');
+const isPrivileged = sentenceTest('privileged|administratoraccess');
 
 /** Dangerous defaults of parameters: the address of a third party, a file with secrets, unrestricted privileges. */
 export function findDefaults(pointer: string, sentences: readonly Sentence[]): readonly Match[] {
@@ -94,7 +85,6 @@ export function findDefaults(pointer: string, sentences: readonly Sentence[]): r
   });
 }
 
-const isPronoun = is('it its them their this that content result what here there');
 const CARRIED = 'It demands that secrets or the conversation be passed on.';
 
 /** Demands that are spread over two sentences: the first names the data, the second says where it goes. */
@@ -108,14 +98,11 @@ export function findCarriedOver(sentences: readonly Sentence[]): readonly Match[
   });
 }
 
-function namesSource(sentence: Sentence): boolean {
-  if (sentence.index === 0 || (sentence.mask & negation) !== 0) return false;
-  return (sentence.mask & (store | context)) !== 0 || sentence.tokens.some(isVaultTool);
-}
+const namesSource = sentenceTest('#later !NEGATION STORE|CONTEXT|NAME~vault');
+const isPut = sentenceTest('CARRY PARAMETER|ANSWER|ADDRESS it|its|them|their|this|that|content|result|what|here|there');
 
 function putsSomewhere(sentence: Sentence): boolean {
-  const isPut = (sentence.mask & carry) !== 0 && (sentence.mask & (parameter | answer | address)) !== 0;
-  return isPut && sentence.tokens.some(isPronoun) && (hasCommand(sentence) || (sentence.mask & must) !== 0);
+  return isPut(sentence) && (hasCommand(sentence) || (sentence.mask & must) !== 0);
 }
 
 /** Parameters whose description asks for what the model was told, or for the content of a file with secrets. */
@@ -123,20 +110,17 @@ export function findSoughtContent(pointer: string, sentences: readonly Sentence[
   const taken = /\/properties\/([^/]+)\/description$/.exec(pointer)?.[1];
   if (taken === undefined) return [];
   return sentences.flatMap((sentence) => {
-    const { tokens, mask } = sentence;
-    const isConversation =
-      (mask & context) !== 0 && isUnabridged(sentence) && isYours(sentence) && !isSummary(sentence);
-    const isStored = (mask & store) !== 0 && isContent(sentence) && !FILE_PARAMETERS.test(taken);
-    if ((mask & negation) !== 0 || !(isConversation || isStored)) return [];
+    const isStored = seeksFile(sentence) && !FILE_PARAMETERS.test(taken);
+    if (!seeksContext(sentence) && !isStored) return [];
+    const { tokens } = sentence;
     const end = tokens.at(-1)?.end ?? 0;
     const start = tokens[0]?.start ?? 0;
     return [{ kind: 'context-parameter' as const, tier: 'review' as const, reason: SOUGHT, start, end }];
   });
 }
 
-const isYours = has('your you far conversation');
-const isSummary = has('summary');
-const isContent = has('content contents text output value');
+const seeksContext = sentenceTest('!NEGATION CONTEXT @unabridged your|you|far|conversation !summary');
+const seeksFile = sentenceTest('!NEGATION STORE content|contents|text|output|value');
 const SOUGHT = 'The parameter takes the conversation, instructions, or a file with secrets.';
 
 const CHANGES =
@@ -200,32 +184,8 @@ function scopeClaims({ kind, name }: ScannedDefinition, definition: JsonObject):
     }));
 }
 
-/** Tags and headings that claim to speak to the model, whatever their name is made of. */
-const TAGS: readonly RegExp[] = [
-  /<\/?(?:[a-z]{1,20}[_-]){0,4}(?:important|system|instructions?|admin|secret|hidden|directive|policy|override|mandatory|critical|assistant|internal)(?:[_-][a-z]{1,20}){0,4}>/g,
-  /\[\/?(?:[a-z]{1,20}[_ -]){0,3}(?:instructions?|directive|override|system|assistant)(?:[_ -][a-z]{1,20}){0,3}\]/g,
-  /<\/(?:description|tool|tools|tool_description|function|schema)>/g,
-  /(?:^|\n|[.:] )[ \t]{0,8}#{1,6}[ \t]{1,4}(?:system|assistant|developer)(?: message| prompt| override)?[ \t]{0,4}(?:\n|$)/g,
-  /--[ ]?(?:end|begin|start) of (?:the )?(?:tool |function |system )?(?:description|prompt|message|instructions)/g,
-  /(?:^|[\n.!?:] ?)[ \t*]{0,8}(?:system|developer) (?:instruction|directive|override|prompt|message|note|notice)s?(?: (?:about|for|on|to) [a-z ]{2,40})?:/g,
-  /\[(?:important|system|hidden|admin|critical|note (?:for|to))\b[a-z ]{0,30}:/g,
-  /[-=*]{3} ?(?:system|admin|developer|override)[a-z ]{0,30}[-=*]{3}/g,
-  /<(?:start|end)_of_turn>/g,
-  /(?:^|[\n.!?] ?)#{2,6} ?(?:instruction|human|assistant|system):/g,
-  /\n[ \t]{0,8}(?:new|updated|additional|hidden|secret) (?:system )?instructions?[ \t]{0,4}:/g,
-];
-const ROLE_PATTERNS = [...STRUCTURES.map(({ pattern }) => new RegExp(pattern, 'g')), ...TAGS];
-
 /** Marks of templates for turns of a conversation, which nobody writes to structure a description. */
 const TURN_TEMPLATE = /^(?:<\||<<|<(?:start|end)_of|\|\|\||\[\/?inst\]|-)/;
-
-/** Commands of a shell that delete everything, or send what they are given. */
-const SHELL_COMMAND =
-  /\brm -[rf]{2} [/~](?![\w.])|\|\s{0,4}(?:ba|z)?sh\b|<\(\s{0,4}curl\b|\|\s{0,4}(?:nc|netcat)\s|\/dev\/tcp\/|\bchmod (?:-r )?0?777\b|\bcurl (?:[^\n]{0,120} )?(?:-d|--data|--data-binary|-f) ?@|\$\((?:whoami|hostname|env|cat [^<]|id\))|\benv ?\| ?base64|\b(?:system|popen)\(['"]/;
-
-/** A picture whose address is to be filled in: what is shown is also sent. */
-const PICTURE =
-  /!\[[^\]\n]{0,80}\]\(https?:\/\/[^)\s?]{1,300}\?(?:[^)\s]{0,200}(?:[{<[$]|%7b)|[^)\s]{0,200}=(?:data|text|value|[a-z_]{0,20}(?:content|context|conversation))?\))/;
 
 /** `parameters`: names that a list of arguments in the description may begin a line with. */
 export function findMarkers(
@@ -234,8 +194,8 @@ export function findMarkers(
   sentences: readonly Sentence[],
 ): readonly Match[] {
   const lower = text.toLowerCase();
-  const commands = matchOf(SHELL_COMMAND, lower, 'review', 'It has a command that destroys or sends data.');
-  const pictures = matchOf(PICTURE, lower, 'review', 'It has a picture whose address takes data.');
+  const commands = firstOf(SHELL_COMMANDS, lower, 'review', 'It has a command that destroys or sends data.');
+  const pictures = firstOf(SENDING_PICTURES, lower, 'review', 'It has a picture whose address takes data.');
   const grave = sentences.filter(demandsHarm);
   const orders = sentences.filter(isDirective);
   const roles = ROLE_PATTERNS.flatMap((pattern) => roleOf(pattern, lower, parameters, grave, orders));
@@ -313,12 +273,12 @@ function endOf(sentence: Sentence | undefined): number {
 
 const ORDERED_ACTION = read | carry | call | execute | change | disclose | override;
 const HARM = CLASS.store | CLASS.context | CLASS.secret | CLASS.conceal | CLASS.covert | CLASS.remote;
-const EVERY_TOOL = [CLASS.order, CLASS.every, CLASS.tool];
+const speaksOfEveryTool = occurs('ORDER EVERY TOOL', 4);
 
 /** Whether a sentence orders something that is harmful under a tag, though it may be a description elsewhere. */
 function demandsHarm(sentence: Sentence): boolean {
   if ((sentence.mask & negation) !== 0) return (sentence.mask & human) !== 0 && isSecret(sentence);
-  if ((sentence.mask & call) !== 0 && occurs(EVERY_TOOL, 4, sentence)) return true;
+  if ((sentence.mask & call) !== 0 && speaksOfEveryTool(sentence)) return true;
   const runsCommand = (sentence.mask & execute) !== 0 && (sentence.mask & CLASS.command) !== 0;
   if ((sentence.mask & HARM) === 0 && !runsCommand) return false;
   const isImperative = sentence.tokens.slice(0, 3).some((one) => one.isBase && (one.mask & ORDERED_ACTION) !== 0);
@@ -330,9 +290,13 @@ function isSecret({ tokens }: Sentence): boolean {
   return tokens.some(({ mask, isDenied }) => isDenied === true && (mask & disclose) !== 0);
 }
 
-function matchOf(pattern: RegExp, text: string, tier: Match['tier'], reason: string): readonly Match[] {
-  const match = pattern.exec(text);
-  if (match === null) return [];
-  const end = match.index + match[0].length;
-  return [{ kind: 'order-to-model', tier, reason, start: match.index, end }];
+/** The first of these patterns to match, by its place in the text. */
+function firstOf(patterns: readonly RegExp[], text: string, tier: Match['tier'], reason: string): readonly Match[] {
+  const [first] = patterns
+    .flatMap((pattern) => {
+      const match = pattern.exec(text);
+      return match === null ? [] : [{ start: match.index, end: match.index + match[0].length }];
+    })
+    .sort((one, other) => one.start - other.start);
+  return first === undefined ? [] : [{ kind: 'order-to-model', tier, reason, ...first }];
 }

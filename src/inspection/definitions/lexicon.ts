@@ -65,6 +65,13 @@ export const CLASS = {
   name: 1 << 31,
 } as const;
 
+/** The bit of a class by its name in capitals, as patterns spell it. */
+export function classNamed(name: string): number {
+  const mask = (CLASS as { readonly [name: string]: number })[name.toLowerCase()];
+  if (mask === undefined) throw new Error(`no class is named ${name}`);
+  return mask;
+}
+
 /** Words in their base form. A word may be in several classes. */
 const LEXICON: readonly (readonly [number, string])[] = [
   [
@@ -179,6 +186,54 @@ const PAIRS: readonly (readonly [number, string])[] = [
   [CLASS.parameter, 'query string'],
   [CLASS.answer, 'next reply|next response|final answer|next message|next turn'],
 ];
+
+/** Lists of words that rows name with `@`, in their base form. */
+export const LISTS: { readonly [name: string]: string } = {
+  any: 'any every each all',
+  calling: 'call use invoke run execute consult',
+  case: 'if when whenever once unless otherwise until upon case',
+  'claimed-outcome':
+    'fail failure unavailable impossible succeed successful clean secure safe vulnerability threat malware issue',
+  condition: 'if when after once unless until before',
+  consents: 'confirm confirmation permission consent approval approve',
+  /** How something is shown is a matter of form. */
+  detail: 'id identifier uuid name raw internal technical json jargon minor',
+  fee: 'fee commission surcharge percent percentage tax share',
+  giving:
+    'add share give hand supply state enter fill paste type provide pass put copy send attach append transmit submit include insert place write forward',
+  grant: 'authorization authorisation approval permission consent clearance authentication identity',
+  granted: 'verify grant give obtain approve confirm complete validate secure perform check',
+  harmless: 'clean safe secure compliant harmless benign trusted passed',
+  hushed: 'mention reveal disclose tell announce acknowledge discuss divulge admit',
+  ignoring: 'ignore disregard forget neglect bypass circumvent evade',
+  /** These may stand before the verb of an order. */
+  lead: 'also then and now next finally first please always automatically additionally',
+  'free-lead': 'and then also now first finally kindly quietly silently',
+  'lead-in':
+    'and then also now first finally please kindly must should shall you always just simply immediately quietly silently',
+  /** A token is what a login hands out to be passed on. */
+  login: 'access auth bearer cookie refresh session token',
+  mentioning: 'mention say talk speak write type refer bring discuss utter',
+  moved: 'export route transfer send forward report copy mirror deduct divert pay submit go',
+  obtaining:
+    'read open load prefetch fetch retrieve get collect gather extract dump grab obtain find search steal harvest',
+  'of-call': 'this these it step call parameter upload access process',
+  person: 'user human person people operator customer anybody anyone somebody',
+  quantity: 'amount value number quantity price recipient address destination query argument',
+  recording: 'include record log report collect capture send pass provide submit forward store',
+  request: 'request query question message task prompt conversation turn input',
+  rest: 'other others any all every alternative similar competing built-in existing',
+  'step-of-work': 'return proceed complete finish respond answer start process continue generate perform provide',
+  telling: 'tell inform notify alert reveal disclose say announce acknowledge warn divulge advise admit discuss',
+  transfer:
+    'send forward upload share stream sync synchronize transmit post store report copy leak exfiltrate submit log mirror save deliver email record relay push transfer backup',
+  unabridged: 'entire full complete whole verbatim unabridged unredacted word',
+  /** The one for whom the model works, rather than whoever gets to see what a tool publishes. */
+  user: 'user human operator person developer administrator them they',
+  using: 'call use invoke run trigger select choose prefer pick consult activate',
+  version: 'version replacement alternative variant edition successor',
+  way: 'way method means option approach mechanism solution place',
+};
 
 const singles = new Map<string, number>();
 for (const [mask, tokens] of LEXICON) {

@@ -1,14 +1,14 @@
-// Finds parameters by whose name a model fills in what it has been told, whatever the tool is for: its instructions, the
-// conversation, its reasoning, its other tools and what they returned, and which model it is; or a file that holds
-// secrets. A parameter is found wherever it is declared: in a nested schema, as an argument of a prompt, or as a
-// variable in the URI of a template. Pure.
+// Finds parameters by whose name a model fills in what it has been told (rows/parameters.ts). A parameter is found
+// wherever it is declared: in a nested schema, as an argument of a prompt, or as a variable in the URI of a template.
+// Pure.
 
 import { walkValue } from '../../protocol/json/walk.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
 import { pointerOf, pointerTo } from '../../text/json-members.js';
 import { confusableForm } from '../detectors/unicode.js';
-import type { ScannedDefinition, UnnamedFinding } from './demands.js';
+import type { ScannedDefinition, UnnamedFinding } from './finding.js';
+import { namesSeeking } from './rows/parameters.js';
 import { splitName } from './splitting.js';
 
 /** A parameter with its place. `schema` is undefined where it has no schema of its own. */
@@ -18,34 +18,12 @@ type Parameter = {
   readonly schema?: Json | undefined;
 };
 
-/** Names of what only the model knows, without separators and in the form in which look-alikes are equal. */
-const CONTEXT_NAMES: readonly RegExp[] = [
-  /^(?:system|developer|hidden|meta)(?:prompts?|instructions?|messages?|directives?)$/,
-  /^(?:initial|base|original|starting)(?:prompts?|instructions)$/,
-  /^(?:full|entire|complete|original|raw|exact|verbatim)(?:(?:user)?prompt|chat|context|conversation|dialogue?|user(?:request|message|query|input))$/,
-  /^(?:conversations?|chats?|messages?|dialogue?s?|sessions?|prompts?|turns?|interactions?|discussion)(?:history|logs?|context|transcript|memory|sofar|messages|turns)$/,
-  /^conversation$/,
-  /^(?:history|transcript|contents?|text|log|copy)of(?:the)?(?:this|current|full|entire)?(?:conversations?|chats?|session|messages|dialogue?)$/,
-  /^(?:last|latest|recent|previous|prior|past|earlier|preceding|all)(?:user|assistant|model|agent|chat)?(?:messages|prompts?|turns|conversations?|utterances?)$/,
-  /^(?:last|latest|previous|prior)(?:user|assistant|model|agent)(?:message|response|answer|reply|output|turn|input|query|request)$/,
-  /^(?:chainofthoughts?|cot|(?:inner|internal)(?:monologue|reasoning|thoughts?|dialogue)|hidden(?:reasoning|thoughts?|chainofthought)|scratchpad|(?:thought|thinking)process|(?:thinking|reasoning)(?:trace|process|chain|history|log|content)|(?:model|assistant|agent|llm)(?:reasoning|thoughts?|thinking))$/,
-  /^(?:tools?|(?:tools?|functions?)(?:calls?|usage|use|invocations?|executions?))(?:history|logs?|trace|transcript|sofar)$/,
-  /^(?:(?:all|last|recent|previous|prior|past|earlier|other)?tool|(?:all|last|recent|previous|prior|past|earlier)function)(?:calls|invocations|results|outputs|responses)$/,
-  /^(?:tools?(?:list|listing|catalog|catalogue|inventory|definitions?|schemas|descriptions|available)|listof(?:all)?(?:the)?(?:available|other)?(?:mcp)?tools)$/,
-  /^(?:available|all|other|known|installed|loaded|registered|accessible|connected|current|your)?(?:mcp(?:tools|servers)|(?<=.)tools|(?<=.)tool(?=names|list|definitions|schemas|descriptions))(?:names|list|definitions|schemas|descriptions)?$/,
-  /^(?:(?:context|model)window|(?:agent|assistant|llm|model)(?:context|memories)|(?:agent|assistant|llm)memory|(?:assistant|llm)instructions)$/,
-  /^sidenote$/,
-];
-
-/** Names of the model itself, which are usual for a tool that is about models. */
-const MODEL_NAMES =
-  /^(?:(?:model|llm)(?:name|identity|identifier|vendor|provider)|(?:llm|ai|language|assistant|agent|caller|calling|client|host|current|your)model(?:name|id|identifier|version)?|(?:assistant|agent|llm)name|llm(?:id|version|model))$/;
+const CONTEXT_NAMES = namesSeeking('context');
+/** Names of the model itself are usual for a tool that is about models. */
+const MODEL_NAMES = namesSeeking('model');
+const FILE_CONTENTS = namesSeeking('file');
 const OF_MODELS =
   /^(?:models?|llms?|ml|ai|inferences?|predict|prediction|completions?|embed|embeddings?|train|training|finetune|tts|stt|transcribe|transcription|rerank|openai|anthropic|ollama|huggingface|gemini|gpt|agents?)$/;
-
-/** Parameters by whose name a model reads a file with secrets to fill them in. */
-const FILE_CONTENTS =
-  /(?:contents?|reading|text)(?:of|from|in)\w{0,40}(?:idrsa|ided25519|dotssh|etcpasswd|etcshadow|dotenv|dotaws|awscredential|kubeconfig|netrc)/;
 
 /** What may stand before and after without making it something else: `user_system_prompt_text`. */
 const BEFORE =
@@ -81,14 +59,16 @@ export function contextParameters(scanned: ScannedDefinition): readonly UnnamedF
 
 function reasonFor({ name, schema }: Parameter, owner: string): string | undefined {
   const folded = confusableForm(name).toLowerCase();
-  if (FILE_CONTENTS.test(folded)) return HOLDS_FILE;
+  if (FILE_CONTENTS.some((pattern) => pattern.test(folded))) return HOLDS_FILE;
   if (folded.length > MAX_NAME || !takesText(schema)) return undefined;
   const forms = withoutAffixes(folded);
-  if (forms.some((form) => CONTEXT_NAMES.some((pattern) => pattern.test(form)))) return ASKS;
+  const isOne = (names: readonly RegExp[]): boolean =>
+    forms.some((form) => names.some((pattern) => pattern.test(form)));
+  if (isOne(CONTEXT_NAMES)) return ASKS;
   const isUsual = splitName(owner)
     .split(/[^a-z]+/)
     .some((word) => OF_MODELS.test(word));
-  return !isUsual && forms.some((form) => MODEL_NAMES.test(form)) ? IDENTIFIES : undefined;
+  return !isUsual && isOne(MODEL_NAMES) ? IDENTIFIES : undefined;
 }
 
 /** The name, and what is left of it as words at its ends are taken away. */

@@ -8,7 +8,7 @@ import { makeVisible } from '../../text/escaping.js';
 import { originalSpan } from '../detectors/decoded-text.js';
 import { confusableForm, stripInvisible } from '../detectors/unicode.js';
 import { type DefinitionText, toDefinitionText } from '../message-map.js';
-import type { DefinitionFinding, Match, ScannedDefinition, UnnamedFinding } from './demands.js';
+import type { DefinitionFinding, Match, ScannedDefinition, UnnamedFinding } from './finding.js';
 import {
   claimsOf,
   findCarriedOver,
@@ -20,12 +20,13 @@ import {
 import { CLASS } from './lexicon.js';
 import { contextParameters } from './parameters.js';
 import { type Concealment, hasMixedScripts, type Reading, readingsOf } from './readings.js';
-import { findDemands, SENT_ELSEWHERE } from './rules.js';
+import { SENT_ELSEWHERE } from './rows/exfiltration.js';
+import { findDemands } from './rules.js';
 import { type OwnNames, sentencesOf } from './sentences.js';
 import { splitName, splitProse } from './splitting.js';
 import { commonPointer, NOT_SCANNED, type Part, partsAcross, type Row, rowsAcross, rowsOf, textsOf } from './texts.js';
 
-export { type DefinitionFinding, isAbout, type ScannedDefinition } from './demands.js';
+export { type DefinitionFinding, isAbout, type ScannedDefinition } from './finding.js';
 
 /** Marks that may end a sentence, in all readings of one definition. A bundle of scripts of a megabyte has a third. */
 const MAX_MARKS = 300_000;

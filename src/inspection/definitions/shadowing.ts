@@ -10,15 +10,14 @@ import { escapeForTerminal, makeVisible } from '../../text/escaping.js';
 import { groupBy } from '../../text/grouping.js';
 import { foldText } from '../detectors/decoded-text.js';
 import { confusableForm } from '../detectors/unicode.js';
-import { type DefinitionFinding, findAll } from './demands.js';
+import type { DefinitionFinding } from './finding.js';
 import { CLASS } from './lexicon.js';
 import { purposesOf } from './purposes.js';
-import { findDemands } from './rules.js';
+import { findDemands, findPraise } from './rules.js';
 import type { ScannedDefinition } from './scan.js';
 import { type Sentence, sentencesOf, type Token } from './sentences.js';
 import { splitName } from './splitting.js';
 import { textsOf } from './texts.js';
-import { PRAISE } from './triggers.js';
 
 /** The definitions of one upstream, approved and pending. */
 export type UpstreamDefinitions = {
@@ -654,7 +653,7 @@ function choiceOf({ name, definition }: ScannedDefinition): string | undefined {
 }
 
 function isChoice(sentence: Sentence): boolean {
-  if (findAll(PRAISE, sentence).length > 0) return true;
+  if (findPraise(sentence).length > 0) return true;
   return findDemands(sentence).some(({ kind, tier }) => kind === 'other-tool' && tier === 'review');
 }
 

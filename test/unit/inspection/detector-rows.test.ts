@@ -4,7 +4,13 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { withDetectorRows } from '../../../scripts/reference/detectors.js';
+import { DETECTOR_FAMILIES, withDetectorRows } from '../../../scripts/reference/detectors.js';
+import { createFinder, type RuleRow } from '../../../src/inspection/definitions/patterns.js';
+import { MARKER_ROWS } from '../../../src/inspection/definitions/rows/markers.js';
+import { PARAMETER_ROWS } from '../../../src/inspection/definitions/rows/parameters.js';
+import { RULE_ROWS } from '../../../src/inspection/definitions/rules.js';
+import { scanDefinitions } from '../../../src/inspection/definitions/scan.js';
+import { sentencesOf } from '../../../src/inspection/definitions/sentences.js';
 import type { DetectorRow } from '../../../src/inspection/detector-row.js';
 import { INJECTION_ROWS } from '../../../src/inspection/detectors/injection-phrases.js';
 import { SECRET_FORMAT_ROWS, type SecretFormat } from '../../../src/inspection/detectors/secret-formats.js';
@@ -54,6 +60,11 @@ const COMPLETE: { readonly [id: string]: RegExp } = {
   'secret-connection-password': /;password=[A-Za-z0-9]{12,16}/,
 };
 
+/** Whether what the row finds is more than a note, and found in one definition alone. */
+function isAlarm(row: RuleRow): boolean {
+  return row.isOff !== true && row.tier !== 'note' && row.id !== 'praise-preferred-tool';
+}
+
 describe('the rows of detection', () => {
   checkExamples('a cue', INJECTION_ROWS.phrases, (row, text) => {
     const lower = text.toLowerCase();
@@ -61,6 +72,22 @@ describe('the rows of detection', () => {
     return isPrefiltered && row.phrase.test(lower.replace(/[^a-z0-9]+/g, ' '));
   });
   checkExamples('a structure', INJECTION_ROWS.structures, ({ pattern }, text) => pattern.test(text));
+
+  const nobody = { name: '', parameters: new Set<string>() };
+  checkExamples('a rule', RULE_ROWS, ({ isOff: _, ...row }, text) => {
+    const find = createFinder([row]);
+    // Not the first sentence of a description, which says what the tool does.
+    return sentencesOf(text, nobody, 1).some((sentence) => find(sentence).length > 0);
+  });
+  it.each(RULE_ROWS.filter(isAlarm).map((row) => [row.id, row] as const))('the scan reads %s', (_id, row) => {
+    for (const text of row.matches) {
+      const definition = { name: 'lookup', description: `Looks up a value. ${text}` };
+      const found = scanDefinitions([{ kind: 'tool', name: 'lookup', definition }]);
+      expect(found.map(({ reason }) => reason)).toContain(row.reason);
+    }
+  });
+  checkExamples('a marker', MARKER_ROWS, ({ pattern }, text) => text.search(pattern) >= 0);
+  checkExamples('a name of a parameter', PARAMETER_ROWS, ({ pattern }, name) => pattern.test(name));
 
   it.each(SECRET_FORMAT_ROWS.map((row) => [row.id, row] as const))('a format: %s', (_id, row) => {
     const [random, sample] = [exampleOf(row, true), exampleOf(row, false)];
@@ -70,8 +97,8 @@ describe('the rows of detection', () => {
   });
 
   it('have ids of their own', () => {
-    const all = [...INJECTION_ROWS.phrases, ...INJECTION_ROWS.structures, ...SECRET_FORMAT_ROWS];
-    const ids = all.map(({ id }) => id);
+    const ids = DETECTOR_FAMILIES.flatMap(({ rows }) => rows.map(({ id }) => id));
+    expect(ids.length).toBeGreaterThan(250);
     expect(ids.filter((id, at) => ids.indexOf(id) !== at)).toEqual([]);
     expect(ids.filter((id) => !/^[a-z0-9]+(?:-[a-z0-9]+)+$/.test(id))).toEqual([]);
   });
