@@ -285,8 +285,8 @@ export function createProofNonces({ now, hmacAll }: NoncePorts): ProofNonces {
   function fresh(): readonly string[] {
     const step = Math.floor(now() / NONCE_STEP_MS);
     if (currentNonces?.step !== step) {
-      const of = (each: number): readonly string[] => hmacAll('dpop-nonce', String(each));
-      currentNonces = { step, fresh: [...of(step), ...of(step - 1)] };
+      const noncesOf = (each: number): readonly string[] => hmacAll('dpop-nonce', String(each));
+      currentNonces = { step, fresh: [...noncesOf(step), ...noncesOf(step - 1)] };
     }
     return currentNonces.fresh;
   }

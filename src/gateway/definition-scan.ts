@@ -213,8 +213,8 @@ function nameAlone({ kind, name }: Item): ScannedDefinition {
 }
 
 function gravest(findings: readonly DefinitionFinding[]): readonly DefinitionFinding[] {
-  const of = (tier: DefinitionFinding['tier']) => findings.filter((one) => one.tier === tier);
-  return [...of('block'), ...of('review')].slice(0, MAX_FINDINGS);
+  const ofTier = (tier: DefinitionFinding['tier']) => findings.filter((one) => one.tier === tier);
+  return [...ofTier('block'), ...ofTier('review')].slice(0, MAX_FINDINGS);
 }
 
 function itemsOf(listing: Listing): Item[] {

@@ -351,7 +351,7 @@ function assemble(
   };
   const identityPorts = { ...guardedFetch, ...state, now, ring, onLeftOut };
   const identity = buildIdentity(settings, identityPorts);
-  const tablesOf = (of: Settings) => buildTables(of, opened.dataPort, publishedKeys(ring), options.localNames);
+  const tablesOf = (from: Settings) => buildTables(from, opened.dataPort, publishedKeys(ring), options.localNames);
   const current: Current = {
     ...{ version, identity, tables: tablesOf(settings) },
     reloadError: undefined,

@@ -65,7 +65,7 @@ type ExemptMember = {
   readonly holder: 'envelope' | 'params' | 'result';
   readonly member: string;
   /** The methods that define the member; for a result, those of its request. Absent: all messages. */
-  readonly of?: ReadonlySet<string>;
+  readonly methods?: ReadonlySet<string>;
   readonly isShaped: (value: Json) => boolean;
 };
 
@@ -98,26 +98,26 @@ const EXEMPT_MEMBERS: readonly ExemptMember[] = [
   {
     holder: 'params',
     member: 'level',
-    of: new Set(['notifications/message']),
+    methods: new Set(['notifications/message']),
     isShaped: oneOf(LOG_LEVELS),
   },
   {
     holder: 'params',
     member: 'progressToken',
-    of: new Set(['notifications/progress']),
+    methods: new Set(['notifications/progress']),
     isShaped: isRequestId,
   },
   {
     holder: 'params',
     member: 'requestId',
-    of: new Set(['notifications/cancelled']),
+    methods: new Set(['notifications/cancelled']),
     isShaped: isRequestId,
   },
-  { holder: 'result', member: 'nextCursor', of: PAGINATED_METHODS, isShaped: isCursor },
+  { holder: 'result', member: 'nextCursor', methods: PAGINATED_METHODS, isShaped: isCursor },
   {
     holder: 'result',
     member: 'protocolVersion',
-    of: new Set(['initialize']),
+    methods: new Set(['initialize']),
     isShaped: oneOf(VERSIONS),
   },
   {
@@ -128,7 +128,7 @@ const EXEMPT_MEMBERS: readonly ExemptMember[] = [
   {
     holder: 'result',
     member: 'cacheScope',
-    of: CACHEABLE,
+    methods: CACHEABLE,
     isShaped: oneOf(['public', 'private']),
   },
 ];
@@ -150,24 +150,24 @@ export function exemptIn(message: Json, requestMethod: string | undefined): Read
 
 function isExempt(
   message: JsonObject,
-  { holder, member, of, isShaped }: ExemptMember,
+  { holder, member, methods, isShaped }: ExemptMember,
   requestMethod: string | undefined,
 ): boolean {
   const envelopeMember = holder === 'envelope' ? message : message[holder];
   if (!isObject(envelopeMember) || !Object.hasOwn(envelopeMember, member)) return false;
   const value = envelopeMember[member];
-  return value !== undefined && isShaped(value) && isDefinedFor(of, message, holder, requestMethod);
+  return value !== undefined && isShaped(value) && isDefinedFor(methods, message, holder, requestMethod);
 }
 
 function isDefinedFor(
-  of: ExemptMember['of'],
+  methods: ExemptMember['methods'],
   message: JsonObject,
   holder: ExemptMember['holder'],
   requestMethod: string | undefined,
 ): boolean {
-  if (of === undefined) return true;
+  if (methods === undefined) return true;
   const method = holder === 'result' ? requestMethod : message['method'];
-  return typeof method === 'string' && of.has(method);
+  return typeof method === 'string' && methods.has(method);
 }
 
 /** Members below which the server, a tool or the user chooses the names. Clients show no icons found there. */

@@ -175,7 +175,7 @@ function beginsClause(base: string, tokens: readonly Token[]): boolean {
   return base !== 'if' || !tokens.slice(-MAX_WISH).some((token) => token.base === 'would');
 }
 
-/** Words from `would` to `if` in a wish. */
+/** The words that may stand between `would` and `if` in a wish, such as `it would be very kind of you if`. */
 const MAX_WISH = 6;
 
 function addParts(lower: string, start: number, tokens: Token[]): void {
@@ -295,8 +295,8 @@ const LOGIN: ReadonlySet<string> = new Set(
 const SESSION: ReadonlySet<string> = new Set('session conversation chat'.split(' '));
 
 function toSentence(tokens: readonly Token[], index: number, topic: Topic): Sentence {
-  unless(LOGIN, 'token', CLASS.secret, tokens);
-  unless(SESSION, 'transcript', CLASS.context, tokens);
+  exceptWhenBeside(LOGIN, 'token', CLASS.secret, tokens);
+  exceptWhenBeside(SESSION, 'transcript', CLASS.context, tokens);
   markPairs(tokens);
   markOfMany(tokens);
   markNegations(tokens);
@@ -310,7 +310,7 @@ function toSentence(tokens: readonly Token[], index: number, topic: Topic): Sent
 }
 
 /** Takes a class from a word that is in it only in the company of others. */
-function unless(company: ReadonlySet<string>, base: string, mask: number, tokens: readonly Token[]): void {
+function exceptWhenBeside(company: ReadonlySet<string>, base: string, mask: number, tokens: readonly Token[]): void {
   if (tokens.some((token) => company.has(token.base))) return;
   for (const token of tokens) if (token.base === base) token.mask &= ~mask;
 }

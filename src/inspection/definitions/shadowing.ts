@@ -772,8 +772,8 @@ function toUpstreamFinding(finding: Shadowing): DefinitionFinding {
   const { how, tier, items, covers = [], evidence, reason } = finding;
   const [{ upstream }] = items;
   // An equal name stays one when either definition changes.
-  const of = covers.map(({ kind, name, digest }) => (how === 'names' ? `${kind} ${name}` : digest));
-  const id = (how === 'names' ? SAME_NAMES : SAME_SERVER) + shortHash([upstream, of, reason]);
+  const subjects = covers.map(({ kind, name, digest }) => (how === 'names' ? `${kind} ${name}` : digest));
+  const id = (how === 'names' ? SAME_NAMES : SAME_SERVER) + shortHash([upstream, subjects, reason]);
   const item = { kind: 'upstream', name: upstream } as const;
   const covered = covers.map(({ kind, name }) => ({ kind, name }));
   return { id, kind: 'shadowing', tier, item, covers: covered, pointer: '', evidence, reason };
@@ -787,8 +787,8 @@ export function isAboutUpstream(id: string): boolean {
   return id.startsWith(SAME_SERVER) || id.startsWith(SAME_NAMES);
 }
 
-function shortHash(of: Json): string {
-  return sha256Hex(JSON.stringify(of)).slice(0, ID_DIGITS);
+function shortHash(value: Json): string {
+  return sha256Hex(JSON.stringify(value)).slice(0, ID_DIGITS);
 }
 
 /** What of a definition is compared. */
