@@ -22,12 +22,8 @@ import {
   type RegisterCredential,
 } from '../upstream/credentials/credentials.js';
 import type { ListingFailure } from '../upstream/discovery/discovery.js';
-import {
-  createLegacySseRequest,
-  createListingRequest,
-  type ListingError,
-  type ListingRequest,
-} from '../upstream/discovery/request.js';
+import { createSendRequest, type ExchangeError, type SendRequest } from '../upstream/exchange.js';
+import { createLegacySseRequest } from '../upstream/legacy-sse-requests.js';
 import type { MessageReader } from '../upstream/response-messages.js';
 import { createResponseBufferQuota, type ResponseBufferQuota } from '../upstream/response-reader.js';
 import {
@@ -40,7 +36,7 @@ import {
 import { type Inspection, type OwnCredentialsOf, startInspection } from '../work/inspection.js';
 import { createLoopScheduler } from '../work/turns.js';
 
-const LISTING_ERRORS: { readonly [error in ListingError]: string } = {
+const LISTING_ERRORS: { readonly [error in ExchangeError]: string } = {
   unavailable: 'it cannot be reached, or answered that it is not available',
   timeout: 'it did not answer in time',
   credentials: 'it refused the credential, or none could be obtained for it',
@@ -118,7 +114,7 @@ type UpstreamConnection = {
   readonly presenter: Presenter;
   readonly sessions: SessionUpstream;
   /** Creates the port of a lister. Two listers need two: over HTTP+SSE each has its own stream. */
-  readonly openRequest: () => ListingRequest;
+  readonly openRequest: () => SendRequest;
   /** Session-era versions spoken on this transport; `undefined` for those of streamable HTTP. */
   readonly sessionVersions: readonly string[] | undefined;
 };
@@ -178,7 +174,7 @@ export function connectUpstream(settings: UpstreamSettings, ports: ConnectionPor
         client,
         presenter,
         sessions: client,
-        openRequest: () => createListingRequest(client, 'gateway'),
+        openRequest: () => createSendRequest(client, 'gateway'),
         sessionVersions: undefined,
       };
     case 'http-sse':

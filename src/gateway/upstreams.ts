@@ -48,8 +48,8 @@ import {
 import { createStatelessClients } from '../upstream/adapters/stateless-over-session/adapter.js';
 import type { UpstreamClient } from '../upstream/client.js';
 import type { Presenter } from '../upstream/credentials/credentials.js';
+import { createListingAllowance } from '../upstream/discovery/caps.js';
 import { createDiscoveryLister, type ListingFailure, MIN_INTERVAL_MS } from '../upstream/discovery/discovery.js';
-import { createListingAllowance } from '../upstream/discovery/request.js';
 import type { MessageReader } from '../upstream/response-messages.js';
 import type { Inspection } from '../work/inspection.js';
 import { createDefinitionScan, type DefinitionScan } from './definition-scan.js';

@@ -3,7 +3,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { UpstreamResponse } from '../../src/protocol/transport.js';
-import type { ListingRequest } from '../../src/upstream/discovery/request.js';
+import type { SendRequest } from '../../src/upstream/exchange.js';
 import { jsonBody } from './hostile-acts.js';
 import { type Act, HONEST_TOOLS, type HostileRequest, type Order } from './hostile-upstream.js';
 import { isObject, type Json, type JsonObject } from './json.js';
@@ -88,7 +88,7 @@ export async function startListingUpstream(): Promise<ListingUpstream> {
 }
 
 /** The lister's port over `fetch`. */
-export function requestOver(url: string): ListingRequest {
+export function requestOver(url: string): SendRequest {
   return async ({ method, headers, body, timeoutMs }) => {
     try {
       const sent = body === undefined ? {} : { body };

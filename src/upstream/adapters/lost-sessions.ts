@@ -21,7 +21,7 @@ import { errorSeenIn, readUpstreamStatus } from '../../protocol/upstream-status.
 import { SESSION } from '../../protocol/versions/session.js';
 import { OwnedMap } from '../../state/bounds.js';
 import { type SessionRef, type SessionUpstream, upstreamIdOf } from '../client.js';
-import { createListingRequest, setUnheldTimer } from '../discovery/request.js';
+import { createSendRequest, setUnheldTimer } from '../exchange.js';
 import { acceptedResponse, bodyResponse, isJson, parseBody } from '../response-messages.js';
 import { capabilitiesFor, errorResponseText } from './message-translation.js';
 import { openUpstreamSession, pingInSession } from './stateless-over-session/session-pool.js';
@@ -206,7 +206,7 @@ async function openInPlaceOf(
 ): Promise<SessionFacts | ForwardError> {
   const { version, allowedServerRequests = [], apps = false } = session;
   const ports = {
-    request: createListingRequest(client, caller),
+    request: createSendRequest(client, caller),
     now,
     requestTimeoutMs: handshakeTimeoutMs,
     setTimer: setUnheldTimer,

@@ -10,24 +10,23 @@
 import { type ClientProfile, isSameProfile, type Listing, type UnavailableKind } from '../../protocol/methods.js';
 import { protocolListedAs } from '../../protocol/versions/negotiation.js';
 import { LISTED_ERAS, type ListedEra, perListedEra, SESSION_VERSIONS } from '../../protocol/versions/revisions.js';
+import {
+  type ByteAllowance,
+  type ExchangeError,
+  type SendRequest,
+  type SetTimer,
+  setUnheldTimer,
+} from '../exchange.js';
 import type { MessageReader } from '../response-messages.js';
+import { LISTING_CAPS, type ListingCaps } from './caps.js';
 import {
   type EraOutcome,
   type EraPorts,
-  endSession,
+  endListingSession,
   type ListingSession,
   listSession,
   listStateless,
 } from './lists.js';
-import {
-  LISTING_CAPS,
-  type ListingAllowance,
-  type ListingCaps,
-  type ListingError,
-  type ListingRequest,
-  type SetTimer,
-  setUnheldTimer,
-} from './request.js';
 
 /** The interval at which an era that is not spoken is probed again. Milliseconds. */
 export const PROBE_INTERVAL_MS = 600_000;
@@ -102,7 +101,7 @@ function recordOutcome(eras: SpokenEras, era: ListedEra, outcome: EraOutcome, no
 
 /** `detail`: one clause that says what was wrong. `isSpoken`: it was reached, and spoke MCP before it failed. */
 export type ListingFailure = {
-  readonly why: ListingError;
+  readonly why: ExchangeError;
   readonly detail?: string | undefined;
   readonly isSpoken?: boolean;
 };
@@ -139,7 +138,7 @@ type ListerSettings = {
 };
 
 export type ListerPorts = {
-  readonly request: ListingRequest;
+  readonly request: SendRequest;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly setTimer?: SetTimer;
@@ -150,7 +149,7 @@ export type ListerPorts = {
    * default: unbounded.
    */
   readonly messageReader?: MessageReader | undefined;
-  readonly allowance?: ListingAllowance | undefined;
+  readonly allowance?: ByteAllowance | undefined;
   readonly prepare?: EraPorts['prepare'];
   /** Called with each complete listing of one era. */
   readonly onListing: (listing: Listing) => void;
@@ -317,7 +316,7 @@ export class Lister {
   async #endOwnSession(): Promise<void> {
     const session = this.#session;
     this.#session = undefined;
-    if (session !== undefined) await endSession(this.#eraPorts, session);
+    if (session !== undefined) await endListingSession(this.#eraPorts, session);
   }
 
   #schedule(): void {
@@ -409,7 +408,7 @@ export type DiscoveryPorts = Omit<ListerPorts, 'request' | 'onListing' | 'onEraG
   /** Called with complete listings: those of the first round all at once, later ones one at a time. */
   readonly onListings: (listings: readonly Listing[]) => void;
   /** Opens a connection to the upstream. Each client profile has its own, as a listing may hold a session. */
-  readonly openRequest: () => ListingRequest;
+  readonly openRequest: () => SendRequest;
   /** The upstream no longer speaks this era to this client profile. */
   readonly onProfileGone: (clientProfile: ClientProfile) => void;
 };

@@ -9,31 +9,34 @@
 // `_meta.ui.resourceUri`.
 
 import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
-import { encodeHeaderValue } from '../../protocol/headers.js';
 import { runInTurns } from '../../protocol/json/incremental.js';
 import { elementSpans, hasInexactNumber, spanOf } from '../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { LISTS, type ListedItem, type Listing, type UnavailableKind } from '../../protocol/methods.js';
 import { causeOfLeftOut, describeOddCursor } from '../../protocol/odd-items.js';
 import { HEADER_MISMATCH, METHOD_NOT_FOUND, MISSING_CAPABILITY } from '../../protocol/responses.js';
-import { isAliveByPing, readUpstreamStatus } from '../../protocol/upstream-status.js';
-import { LATEST_SESSION_VERSION, STATELESS_VERSIONS, servedVersion } from '../../protocol/versions/revisions.js';
+import { readUpstreamStatus } from '../../protocol/upstream-status.js';
+import { LATEST_SESSION_VERSION, STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';
 import { SESSION } from '../../protocol/versions/session.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
 import { clauseName, kindOf } from '../../text/clause.js';
-import { DIRECT_MESSAGE_READER, type MessageReader } from '../response-messages.js';
 import {
-  type CallOutcome,
-  type CallPorts,
-  callUpstream,
-  endGatewaySession,
-  isSessionId,
-  type ListingBudget,
-  type ListingCaps,
-  type ListingError,
-  notifyInitialized,
+  type ExchangeBudget,
+  type ExchangeError,
+  type ExchangeOutcome,
+  type ExchangePorts,
+  endSession,
+  errorSeenBy,
+  exchange,
+  expected,
+  openSession,
+  pingSession,
+  type ServerSession,
   sessionHeaders,
-} from './request.js';
+  statelessCall,
+} from '../exchange.js';
+import { DIRECT_MESSAGE_READER, type MessageReader } from '../response-messages.js';
+import type { ListingCaps } from './caps.js';
 
 /** `not-spoken`: the upstream responded and does not speak this era. */
 export type EraOutcome =
@@ -43,12 +46,12 @@ export type EraOutcome =
   /** `isSpoken`: the upstream showed that it speaks this era before it failed. */
   | {
       readonly kind: 'failed';
-      readonly why: ListingError;
+      readonly why: ExchangeError;
       readonly isSpoken: boolean;
       readonly detail?: string | undefined;
     };
 
-export type EraPorts = CallPorts & {
+export type EraPorts = ExchangePorts & {
   readonly caps: ListingCaps;
   /** Time limit for a complete listing, over all its requests. */
   readonly listingTimeoutMs: number;
@@ -95,7 +98,7 @@ const TROUBLE_STATUSES = new Set([408, 425, 429]);
 /** MCP 2026-07-28: header and body disagree, or a capability is missing. Sent only in that era. */
 const STATELESS_CODES = new Set([HEADER_MISMATCH, MISSING_CAPABILITY]);
 
-function budgetOf(ports: EraPorts): ListingBudget {
+function budgetOf(ports: EraPorts): ExchangeBudget {
   return { bytesLeft: ports.caps.maxBytes, deadlineMs: ports.now() + ports.listingTimeoutMs };
 }
 
@@ -107,9 +110,9 @@ function clientInfo(ports: EraPorts): JsonObject {
 export async function listStateless(ports: EraPorts, isKnown: boolean): Promise<EraOutcome> {
   const verifiedAtMs = ports.now();
   const budget = budgetOf(ports);
-  const [version = ''] = STATELESS_VERSIONS;
-  const sendQuery = (method: string, params: JsonObject, waitMs?: number): Promise<CallOutcome> =>
-    callUpstream(waiting(ports, waitMs), statelessCall(ports, version, method, params), budget);
+  const declared = { capabilities: ports.apps ? APPS_CAPABILITIES : {}, clientInfo: clientInfo(ports) };
+  const sendQuery = (method: string, params: JsonObject, waitMs?: number): Promise<ExchangeOutcome> =>
+    exchange(waiting(ports, waitMs), statelessCall(method, params, declared), budget);
   const discovered = await sendQuery('server/discover', {});
   if (discovered.kind !== 'result') return probeFailureOf(discovered, isKnown);
   const { result } = discovered;
@@ -143,11 +146,6 @@ function supportedVersionsIn(offered: Json | undefined): readonly string[] {
   return STATELESS_VERSIONS.filter((version) => offered.includes(version));
 }
 
-/** Such as `nextCursor: expected string, got number`. */
-function expected(member: string, type: string, value: Json | undefined): string {
-  return `${member}: expected ${type}, got ${kindOf(value)}`;
-}
-
 function describeVersions(offered: Json | undefined): string {
   if (!Array.isArray(offered)) return expected('supportedVersions', 'array', offered);
   const named = offered.slice(0, MAX_NAMED_VERSIONS).map((one) => clauseName(String(one)));
@@ -155,26 +153,6 @@ function describeVersions(offered: Json | undefined): string {
 }
 
 const MAX_NAMED_VERSIONS = 4;
-
-function statelessCall(ports: EraPorts, version: string, method: string, params: JsonObject) {
-  const meta = {
-    'io.modelcontextprotocol/protocolVersion': version,
-    'io.modelcontextprotocol/clientCapabilities': ports.apps ? APPS_CAPABILITIES : {},
-    'io.modelcontextprotocol/clientInfo': clientInfo(ports),
-  };
-  return {
-    protocol: STATELESS,
-    version,
-    method,
-    params: { ...params, _meta: meta },
-    headers: { 'mcp-protocol-version': version, 'mcp-method': method, ...nameHeader(params) },
-  };
-}
-
-/** A read also names its resource in a header (MCP 2026-07-28, standard request headers). */
-function nameHeader({ uri }: JsonObject): { readonly [name: string]: string } {
-  return typeof uri === 'string' ? { 'mcp-name': encodeHeaderValue(uri) } : {};
-}
 
 type SessionListing = {
   readonly outcome: EraOutcome;
@@ -192,9 +170,9 @@ export async function listSession(
     const listed = await listInSession(ports, previousSession);
     if (listed !== 'session-lost') return keepOrEnd(ports, previousSession, listed);
   } else if (previousSession !== undefined) {
-    await endSession(ports, previousSession);
+    await endListingSession(ports, previousSession);
   }
-  const opened = await openSession(ports, isKnown);
+  const opened = await openListingSession(ports, isKnown);
   if (opened.kind !== 'opened') return { outcome: opened, session: undefined };
   const listed = await listInSession(ports, opened.session);
   const outcome = listed === 'session-lost' ? protocolFailure('the session was lost as soon as it was opened') : listed;
@@ -203,7 +181,7 @@ export async function listSession(
 
 async function keepOrEnd(ports: EraPorts, session: ListingSession, outcome: EraOutcome): Promise<SessionListing> {
   if (outcome.kind === 'listed') return { outcome, session };
-  await endSession(ports, session);
+  await endListingSession(ports, session);
   return { outcome, session: undefined };
 }
 
@@ -213,8 +191,9 @@ async function listInSession(ports: EraPorts, session: ListingSession): Promise<
   const { version, id } = session;
   const headers = sessionHeaders(version, id);
   const sendQuery: DirectQuery = (method, params, waitMs) =>
-    callUpstream(waiting(ports, waitMs), { protocol: SESSION, version, method, params, headers }, budget);
-  const sendInSession = id === undefined ? sendQuery : watchingSession(sendQuery);
+    exchange(waiting(ports, waitMs), { protocol: SESSION, version, method, params, headers }, budget);
+  const ping = (): Promise<boolean> => pingSession(ports, { version, headers }, budget);
+  const sendInSession = id === undefined ? sendQuery : watchingSession(sendQuery, ping);
   const read = await readLists(session.capabilities, ports, sendInSession);
   if (read.kind === 'session-lost') return read.kind;
   if (read.kind === 'lists') {
@@ -237,76 +216,69 @@ async function listInSession(ports: EraPorts, session: ListingSession): Promise<
 }
 
 /** Finds out whether a refusal means that the session is lost, by a ping where it may mean something else too. */
-function watchingSession(sendQuery: DirectQuery): ListingQuery {
+function watchingSession(sendQuery: DirectQuery, ping: () => Promise<boolean>): ListingQuery {
   return async (method, params, waitMs) => {
     const response = await sendQuery(method, params, waitMs);
     if (response.kind !== 'refused') return response;
-    const { status, error, isOwn } = response;
-    const seen = error && { code: error.code, isOwn };
-    const reading = readUpstreamStatus(status, { error: seen, namesSession: true });
+    const reading = readUpstreamStatus(response.status, { error: errorSeenBy(response), namesSession: true });
     const isDoubtful = reading.kind === 'lost-if-ping-fails' || (reading.kind === 'answer' && reading.unlessLost);
-    const isLost = reading.kind === 'lost' || (isDoubtful && !(await isAlive(sendQuery)));
+    const isLost = reading.kind === 'lost' || (isDoubtful && !(await ping()));
     return isLost ? { kind: 'session-lost' } : response;
   };
 }
 
-async function isAlive(sendQuery: DirectQuery): Promise<boolean> {
-  const pong = await sendQuery('ping', {});
-  if (pong.kind === 'result') return true;
-  if (pong.kind !== 'refused') return false;
-  const { status, error, isOwn } = pong;
-  return isAliveByPing(status, error && { code: error.code, isOwn }, isOwn);
-}
-
 type Opened = { readonly kind: 'opened'; readonly session: ListingSession };
 
-async function openSession(
+async function openListingSession(
   ports: EraPorts,
   isKnown: boolean,
 ): Promise<Opened | Exclude<EraOutcome, { readonly kind: 'listed' }>> {
   const openedAtMs = ports.now();
-  const budget = budgetOf(ports);
-  const version = ports.sessionVersions.at(-1) ?? LATEST_SESSION_VERSION;
-  const params = {
-    protocolVersion: version,
+  const handshake = {
+    version: ports.sessionVersions.at(-1) ?? LATEST_SESSION_VERSION,
     capabilities: { ...SERVER_REQUEST_CAPABILITIES, ...(ports.apps ? APPS_CAPABILITIES : {}) },
     clientInfo: clientInfo(ports),
   };
-  const call = { protocol: SESSION, version, method: 'initialize', params, headers: {} };
-  const response = await callUpstream(ports, call, budget);
-  if (response.kind !== 'result') return probeFailureOf(response, isKnown);
-  const session = readSession(response, ports.sessionVersions, openedAtMs);
-  if ('unsupported' in session) return { kind: 'not-spoken', detail: session.unsupported };
-  if ('malformed' in session) return protocolFailure(session.malformed);
-  const headers = sessionHeaders(session.version, session.id);
-  const notified = await notifyInitialized(ports, headers, budget);
-  if (notified.kind === 'result') return { kind: 'opened', session };
-  await endSession(ports, session);
-  return notified.kind === 'failed' ? { ...notified, isSpoken: true } : protocolFailure(notified.detail);
+  const opened = await openSession(ports, handshake, ports.sessionVersions, budgetOf(ports));
+  switch (opened.kind) {
+    case 'unsupported':
+      return { kind: 'not-spoken', detail: opened.detail };
+    case 'malformed':
+      return protocolFailure(opened.detail);
+    case 'refused':
+      return opened.isInitialized ? protocolFailure(opened.detail) : probeFailureOf(opened, isKnown);
+    case 'failed':
+      return opened.isInitialized ? { ...opened, isSpoken: true } : probeFailureOf(opened, isKnown);
+    case 'opened':
+      return readSession(ports, opened.session, openedAtMs);
+  }
 }
 
-function readSession(
-  { result, headers }: Extract<CallOutcome, { readonly kind: 'result' }>,
-  versions: readonly string[],
+async function readSession(
+  ports: EraPorts,
+  { version, id, result }: ServerSession,
   openedAtMs: number,
-): ListingSession | { readonly malformed: string } | { readonly unsupported: string } {
-  const negotiated = result['protocolVersion'];
-  if (typeof negotiated !== 'string') return { unsupported: expected('protocolVersion', 'string', negotiated) };
-  const version = servedVersion(negotiated, versions);
-  if (version === undefined) return { unsupported: `protocolVersion: ${clauseName(negotiated)} is not supported here` };
+): Promise<Opened | Exclude<EraOutcome, { readonly kind: 'listed' }>> {
   const { capabilities, serverInfo } = result as { [name: string]: Json | undefined };
   const instructions = readInstructions(result);
-  const id = headers['mcp-session-id'];
-  if (!isObject(capabilities)) return { malformed: expected('capabilities', 'object', capabilities) };
-  if (typeof instructions === 'object') return instructions;
-  if (!isSessionId(id)) return { malformed: 'Mcp-Session-Id: not visible ASCII, or too long' };
-  const reportedInfo = isObject(serverInfo) ? serverInfo : undefined;
-  return { id, version, openedAtMs, capabilities, serverInfo: reportedInfo, instructions };
+  if (typeof instructions === 'object') {
+    await endListingSession(ports, { version, id });
+    return protocolFailure(instructions.malformed);
+  }
+  const session = {
+    ...{ id, version, openedAtMs, instructions },
+    capabilities: isObject(capabilities) ? capabilities : {},
+    serverInfo: isObject(serverInfo) ? serverInfo : undefined,
+  };
+  return { kind: 'opened', session };
 }
 
 /** Ends the gateway's own session. */
-export function endSession(ports: EraPorts, { version, id }: ListingSession): Promise<void> {
-  return endGatewaySession(ports, sessionHeaders(version, id));
+export function endListingSession(
+  ports: EraPorts,
+  { version, id }: Pick<ListingSession, 'version' | 'id'>,
+): Promise<void> {
+  return endSession(ports, sessionHeaders(version, id));
 }
 
 function readInstructions(result: JsonObject): string | { readonly malformed: string } | undefined {
@@ -322,7 +294,7 @@ function readInstructions(result: JsonObject): string | { readonly malformed: st
  * that was spoken is gone only if the upstream says so, not if it has a server problem.
  */
 function probeFailureOf(
-  response: Exclude<CallOutcome, { readonly kind: 'result' }>,
+  response: Exclude<ExchangeOutcome, { readonly kind: 'result' }>,
   isKnown: boolean,
 ): Exclude<EraOutcome, { readonly kind: 'listed' }> {
   if (response.kind === 'failed') {
@@ -345,12 +317,12 @@ function waiting(ports: EraPorts, waitMs: number | undefined): EraPorts {
   return waitMs === undefined || waitMs >= ports.requestTimeoutMs ? ports : { ...ports, requestTimeoutMs: waitMs };
 }
 
-type DirectQuery = (method: string, params: JsonObject, waitMs?: number) => Promise<CallOutcome>;
+type DirectQuery = (method: string, params: JsonObject, waitMs?: number) => Promise<ExchangeOutcome>;
 
 type SessionLost = { readonly kind: 'session-lost' };
 
 /** Sends one request of the listing. `waitMs`: at most this long, for a kind that did not answer before. */
-type ListingQuery = (method: string, params: JsonObject, waitMs?: number) => Promise<CallOutcome | SessionLost>;
+type ListingQuery = (method: string, params: JsonObject, waitMs?: number) => Promise<ExchangeOutcome | SessionLost>;
 
 /** Resources read per listing. Those beyond it are not read and therefore not pinned. */
 const MAX_APP_RESOURCES = 200;
@@ -384,7 +356,7 @@ async function readEach(uris: readonly string[], sendQuery: ListingQuery): Promi
   return { kind: 'items', items, leftOut, failure: undefined };
 }
 
-function describeUnread(response: Extract<CallOutcome, { kind: 'result' | 'refused' }>): string {
+function describeUnread(response: Extract<ExchangeOutcome, { kind: 'result' | 'refused' }>): string {
   return response.kind === 'result' ? 'no contents' : response.detail;
 }
 
@@ -425,7 +397,7 @@ type Lists = { readonly [name in ListName]: readonly ListedItem[] } & {
 /** Why a list could not be read. `detail`: one clause that says what was wrong. */
 type ListFailure = {
   readonly kind: 'failed';
-  readonly why: ListingError;
+  readonly why: ExchangeError;
   readonly detail: string | undefined;
 };
 
@@ -595,7 +567,7 @@ function withoutRepetitions(
 
 /** A server need not know the method of a list that is empty, whatever status says so. */
 function outcomeOfRefusal(
-  response: Exclude<CallOutcome, { readonly kind: 'result' }>,
+  response: Exclude<ExchangeOutcome, { readonly kind: 'result' }>,
   cursor: string | undefined,
 ): ListOutcome {
   if (response.kind === 'failed') return failureOf(response);
@@ -603,7 +575,7 @@ function outcomeOfRefusal(
   return violation(response.detail);
 }
 
-function failureOf({ why, detail }: Extract<CallOutcome, { kind: 'failed' }>): ListFailure {
+function failureOf({ why, detail }: Extract<ExchangeOutcome, { kind: 'failed' }>): ListFailure {
   return { kind: 'failed', why, detail };
 }
 
@@ -616,7 +588,7 @@ type ReadPage = {
 };
 
 /** The members of a response that a page is read from. */
-type PageResponse = Pick<Extract<CallOutcome, { readonly kind: 'result' }>, 'result' | 'text' | 'suspectNumbers'>;
+type PageResponse = Pick<Extract<ExchangeOutcome, { readonly kind: 'result' }>, 'result' | 'text' | 'suspectNumbers'>;
 
 /** The page, or one clause that says why it is none. */
 async function readPage(

@@ -17,10 +17,10 @@ import {
 } from '../../../protocol/jsonrpc.js';
 import { isEventStream } from '../../../protocol/sse.js';
 import type { DisconnectSignal, ForwardOutcome, UpstreamResponse } from '../../../protocol/transport.js';
-import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
+import { LEGACY_SSE_VERSION, SESSION_VERSIONS } from '../../../protocol/versions/revisions.js';
 import type { UpstreamClient } from '../../client.js';
+import { readInitializeResult } from '../../exchange.js';
 import { bodyResponse, isJson, type ReadBounds, readMessages } from '../../response-messages.js';
-import { readInitializeResult } from '../stateless-over-session/session-pool.js';
 
 export type LegacySseClientSessions = {
   /** Opens an upstream session with the handshake of a legacy SSE client, in a version of the upstream's. */
@@ -159,10 +159,11 @@ async function readHandshake(
 
 function openedSessionOf(response: UpstreamResponse, text: string, value: JsonObject): Opened | ForwardOutcome {
   if (!isObject(value['result'])) return bodyResponse(response.status, text);
-  const session = readInitializeResult(value['result'], response.headers);
-  if (session === undefined) return PROTOCOL;
+  const session = readInitializeResult(value['result'], response.headers, SESSION_VERSIONS);
+  if ('kind' in session) return PROTOCOL;
+  const { version, id } = session;
   const set = { protocolVersion: LEGACY_SSE_VERSION };
-  return { ...session, text: changeMembers(text, { path: ['result'], set }) };
+  return { version, target: { kind: 'upstream', id }, text: changeMembers(text, { path: ['result'], set }) };
 }
 
 const PROTOCOL = { kind: 'error', reason: 'upstream-protocol' } as const;

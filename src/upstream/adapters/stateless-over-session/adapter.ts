@@ -34,7 +34,7 @@ import {
 import { errorOfStatus } from '../../../protocol/upstream-status.js';
 import { LATEST_SESSION_VERSION } from '../../../protocol/versions/revisions.js';
 import { upstreamIdOf } from '../../client.js';
-import { createListingRequest, setUnheldTimer } from '../../discovery/request.js';
+import { createSendRequest, setUnheldTimer } from '../../exchange.js';
 import { bodyResponse, isJson, type OutboundItems, readMessages, streamResponse } from '../../response-messages.js';
 import {
   createSuspendedCalls,
@@ -249,7 +249,7 @@ async function openSession(
   version: string,
 ): Promise<UpstreamSession | ForwardError> {
   const { client, handshakeTimeoutMs: requestTimeoutMs, gatewayVersion, now } = dependencies;
-  const request = createListingRequest(client, caller);
+  const request = createSendRequest(client, caller);
   const ports = { request, now, requestTimeoutMs, setTimer: setUnheldTimer };
   const opened = await openUpstreamSession(ports, {
     version,

@@ -9,10 +9,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Caller, ownerKey } from '../../../policy/principal.js';
 import type { SessionTarget } from '../../../protocol/admitted-request.js';
 import { renderJson } from '../../../protocol/json/request-ids.js';
-import { isObject, isResponseTo, type JsonObject } from '../../../protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
 import type { ForwardError } from '../../../protocol/transport.js';
-import { errorSeenIn, isAliveByPing } from '../../../protocol/upstream-status.js';
-import { SESSION_VERSIONS, servedVersion } from '../../../protocol/versions/revisions.js';
+import { isAliveByPing } from '../../../protocol/upstream-status.js';
+import { SESSION_VERSIONS } from '../../../protocol/versions/revisions.js';
 import { SESSION } from '../../../protocol/versions/session.js';
 import { createQuota } from '../../../state/bounds.js';
 import {
@@ -23,16 +23,17 @@ import {
   upstreamIdOf,
 } from '../../client.js';
 import {
-  type CallPorts,
   COMMON_HEADERS,
-  callUpstream,
-  endGatewaySession,
-  isSessionId,
-  type ListingError,
-  notifyInitialized,
+  createSendRequest,
+  type ExchangeError,
+  type ExchangePorts,
+  exchange,
+  openSession,
+  pingSession,
+  type ServerSession,
   sessionHeaders,
-} from '../../discovery/request.js';
-import { readMessages } from '../../response-messages.js';
+  setUnheldTimer,
+} from '../../exchange.js';
 import type { TranslationSettings } from '../session-over-stateless/session-state.js';
 
 /** A session as opened, before it is assigned to its caller. */
@@ -51,7 +52,7 @@ const LOG_LEVEL_ID = 'sallyport-log-level';
 /** Bytes of all responses of a handshake. */
 const MAX_HANDSHAKE_BYTES = 1024 * 1024;
 
-const FORWARD_ERRORS: { readonly [why in ListingError]: ForwardError } = {
+const FORWARD_ERRORS: { readonly [why in ExchangeError]: ForwardError } = {
   'too-large': 'upstream-protocol',
   unavailable: 'upstream-unavailable',
   timeout: 'upstream-timeout',
@@ -64,49 +65,32 @@ const FORWARD_ERRORS: { readonly [why in ListingError]: ForwardError } = {
  * `notifications/initialized`, then the log level. Returns the reason if that fails.
  */
 export async function openUpstreamSession(
-  ports: CallPorts,
+  ports: ExchangePorts,
   { version, capabilities, clientInfo, logLevel }: HandshakeParams,
 ): Promise<SessionWithoutCaller | ForwardError> {
   const budget = {
     bytesLeft: MAX_HANDSHAKE_BYTES,
     deadlineMs: ports.now() + ports.requestTimeoutMs,
   };
-  const params = { protocolVersion: version, capabilities, clientInfo };
-  const method = 'initialize';
   // No id of the requests that follow in the session, which are those of the pool or of a client.
-  const call = { protocol: SESSION, version, method, params, headers: {}, id: INITIALIZE_ID };
-  const response = await callUpstream(ports, call, budget);
-  if (response.kind === 'failed') return FORWARD_ERRORS[response.why];
-  const session = response.kind === 'result' ? readInitializeResult(response.result, response.headers) : undefined;
-  if (session === undefined) return 'upstream-protocol';
+  const handshake = { version, capabilities, clientInfo, id: INITIALIZE_ID };
+  const outcome = await openSession(ports, handshake, SESSION_VERSIONS, budget);
+  if (outcome.kind === 'failed') return FORWARD_ERRORS[outcome.why];
+  if (outcome.kind !== 'opened') return 'upstream-protocol';
+  const session = sessionOf(outcome.session);
   const headers = sessionHeadersOf(session);
-  const notified = await notifyInitialized(ports, headers, budget);
-  if (notified.kind !== 'result') {
-    void endGatewaySession(ports, headers);
-    return notified.kind === 'failed' ? FORWARD_ERRORS[notified.why] : 'upstream-protocol';
-  }
   if (logLevel !== undefined && isObject(session.handshake['capabilities'])) {
     const isLogging = isObject(session.handshake['capabilities']['logging']);
     // If the server refuses the level, it keeps its own; what the caller did not ask for is not forwarded.
     const level = {
       ...{ protocol: SESSION, version, params: { level: logLevel }, headers, id: LOG_LEVEL_ID },
     };
-    if (isLogging) await callUpstream(ports, { ...level, method: 'logging/setLevel' }, budget);
+    if (isLogging) await exchange(ports, { ...level, method: 'logging/setLevel' }, budget);
   }
   return session;
 }
 
-/** Reads the session from a handshake's result; `undefined` if it is not valid or not supported. */
-export function readInitializeResult(
-  result: JsonObject,
-  headers: { readonly [name: string]: string | undefined },
-): SessionWithoutCaller | undefined {
-  const negotiated = result['protocolVersion'];
-  const id = headers['mcp-session-id'];
-  if (typeof negotiated !== 'string') return undefined;
-  const version = servedVersion(negotiated, SESSION_VERSIONS);
-  if (version === undefined) return undefined;
-  if (!isObject(result['capabilities']) || !isSessionId(id)) return undefined;
+function sessionOf({ version, id, result }: ServerSession): SessionWithoutCaller {
   return { version, target: { kind: 'upstream', id }, handshake: result };
 }
 
@@ -351,7 +335,7 @@ export function createSessionSender({
 /** Numbers pings, so that two under way in one session have ids of their own. */
 let lastPing = 0;
 /** A pong is short; a server that sends more has not answered. */
-const PING_BOUNDS = { maxResponseBytes: 64 * 1024, requestTimeoutMs: 5_000 };
+const MAX_PONG_BYTES = 64 * 1024;
 
 /**
  * Whether the server answers a ping in the session. A server of legacy SSE answers on its stream, which others read, so
@@ -363,32 +347,20 @@ export async function pingInSession(
   caller: Caller,
   timeoutMs: number,
 ): Promise<boolean> {
-  const target = messageEndpointOf(session);
-  const own = target === undefined ? sessionHeadersOf(session) : {};
   lastPing += 1;
   const id = `sallyport-ping-${lastPing}`;
-  const outcome = await client.request({
-    caller,
-    method: 'POST',
-    target,
-    headers: { ...COMMON_HEADERS, ...own },
-    body: JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' }),
-    timeoutMs,
-  });
+  const target = messageEndpointOf(session);
+  if (target === undefined) {
+    const request = createSendRequest(client, caller);
+    const ports = { request, now: Date.now, setTimer: setUnheldTimer, requestTimeoutMs: timeoutMs };
+    const call = { version: session.version, headers: sessionHeadersOf(session), id };
+    return pingSession(ports, call, { bytesLeft: MAX_PONG_BYTES, deadlineMs: Date.now() + timeoutMs });
+  }
+  const body = JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' });
+  const outcome = await client.request({ caller, method: 'POST', target, headers: COMMON_HEADERS, body, timeoutMs });
   if (outcome.kind === 'error') return false;
-  const { status } = outcome;
-  if (target !== undefined) {
-    outcome.release();
-    return isAliveByPing(status, undefined, status < FIRST_REFUSAL);
-  }
-  for await (const inbound of readMessages(outcome, {
-    ...PING_BOUNDS,
-    requestTimeoutMs: timeoutMs,
-  })) {
-    if (inbound.kind !== 'message' || !isResponseTo(inbound.value, id)) continue;
-    return isAliveByPing(status, errorSeenIn(inbound.value, id), true);
-  }
-  return isAliveByPing(status, undefined, false);
+  outcome.release();
+  return isAliveByPing(outcome.status, undefined, outcome.status < FIRST_REFUSAL);
 }
 
 const FIRST_REFUSAL = 300;

@@ -9,7 +9,7 @@ import {
   type DiscoverySettings,
   listProfilesOnce,
 } from '../../../../src/upstream/discovery/discovery.js';
-import type { ListingRequest } from '../../../../src/upstream/discovery/request.js';
+import type { SendRequest } from '../../../../src/upstream/exchange.js';
 import { bodyResponse } from '../../../../src/upstream/response-messages.js';
 
 const HOST = 'io.modelcontextprotocol/ui';
@@ -22,7 +22,7 @@ type Body = { readonly id?: number; readonly method: string; readonly params?: u
 /** A stateless server without tools. `gate` holds or fails a request; each port is counted. */
 function serverOf(gate: (declares: boolean) => Promise<Way>) {
   let ports = 0;
-  const openRequest = (): ListingRequest => {
+  const openRequest = (): SendRequest => {
     ports += 1;
     return async ({ body = '{}', headers }) => {
       const { id = 0, method } = JSON.parse(body) as Body;

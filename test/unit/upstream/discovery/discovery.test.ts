@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { observeListing } from '../../../../src/pins/last-seen.js';
 import type { Listing } from '../../../../src/protocol/methods.js';
+import { createListingAllowance } from '../../../../src/upstream/discovery/caps.js';
 import {
   Lister,
   type ListerPorts,
@@ -8,7 +9,6 @@ import {
   MIN_INTERVAL_MS,
   PROBE_INTERVAL_MS,
 } from '../../../../src/upstream/discovery/discovery.js';
-import { createListingAllowance } from '../../../../src/upstream/discovery/request.js';
 import { type ListingUpstream, requestOver, startListingUpstream, toolNamed } from '../../../support/mcp-servers.js';
 
 const MAX_AGE_MS = 60_000;

@@ -1,23 +1,23 @@
 import { afterEach, expect, test } from 'vitest';
-import { mergeFetched } from '../../../../src/pins/approval.js';
-import { createCatalog, createDefinitionCompiler } from '../../../../src/pins/catalog.js';
-import { mergeObserved, type Observed, observeListing } from '../../../../src/pins/last-seen.js';
-import { writeLock } from '../../../../src/pins/lock.js';
-import { readLock } from '../../../../src/pins/lock-reader.js';
-import { compileSchema } from '../../../../src/policy/json-schema/validator.js';
-import { mirroredParameters } from '../../../../src/protocol/headers.js';
-import { createUpstreamClient } from '../../../../src/upstream/client.js';
+import { mergeFetched } from '../../../src/pins/approval.js';
+import { createCatalog, createDefinitionCompiler } from '../../../src/pins/catalog.js';
+import { mergeObserved, type Observed, observeListing } from '../../../src/pins/last-seen.js';
+import { writeLock } from '../../../src/pins/lock.js';
+import { readLock } from '../../../src/pins/lock-reader.js';
+import { compileSchema } from '../../../src/policy/json-schema/validator.js';
+import { mirroredParameters } from '../../../src/protocol/headers.js';
+import { createUpstreamClient } from '../../../src/upstream/client.js';
 import {
   type CredentialSource,
   createCredentialSource,
   createPresenter,
-} from '../../../../src/upstream/credentials/credentials.js';
-import { listOnce, type OneListing } from '../../../../src/upstream/discovery/discovery.js';
-import { createListingRequest } from '../../../../src/upstream/discovery/request.js';
-import { connectOptionsFor } from '../../../../src/upstream/safe-fetch.js';
-import { startListingUpstream } from '../../../support/mcp-servers.js';
-import { startEverything, startSdkV2Server } from '../../../support/sdk-servers.js';
-import { APPROVAL } from '../../pins/samples.js';
+} from '../../../src/upstream/credentials/credentials.js';
+import { listOnce, type OneListing } from '../../../src/upstream/discovery/discovery.js';
+import { createSendRequest } from '../../../src/upstream/exchange.js';
+import { connectOptionsFor } from '../../../src/upstream/safe-fetch.js';
+import { startListingUpstream } from '../../support/mcp-servers.js';
+import { startEverything, startSdkV2Server } from '../../support/sdk-servers.js';
+import { APPROVAL } from '../pins/samples.js';
 
 const TIMEOUT_MS = 10_000;
 const refuse = () => Promise.reject(new Error('no issuer is asked'));
@@ -50,7 +50,7 @@ function list(url: string, own: CredentialSource = NONE): Promise<OneListing> {
     connect: connectOptionsFor('loopback'),
   });
   closing.push(() => client.close());
-  const request = createListingRequest(client, 'gateway');
+  const request = createSendRequest(client, 'gateway');
   const settings = { requestTimeoutMs: TIMEOUT_MS, gatewayVersion: '0' };
   return listOnce(settings, { request, now: Date.now });
 }
