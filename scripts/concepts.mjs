@@ -38,6 +38,7 @@ export const CONCEPTS = [
     home: ['src/upstream/client.ts', 'src/upstream/response-reader.ts', 'src/upstream/safe-fetch.ts'],
     sign: /from 'undici'/,
   },
+  { concept: 'MCP client', home: ['src/upstream/exchange.ts', 'src/upstream/legacy-sse-requests.ts'] },
   { concept: 'event streams', home: ['src/protocol/sse.ts'] },
   { concept: 'sealed values', home: ['src/state/sealed-token.ts'], sign: /\bcreate(?:Cipher|Decipher)iv\(/ },
   {

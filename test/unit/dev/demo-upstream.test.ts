@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { deriveDemoSecrets } from '../../../src/dev/demo-content.js';
 import { type DemoUpstream, startDemoUpstream } from '../../../src/dev/demo-upstream.js';
-import { openTourSession, requestStateless, type TourSession } from '../../../src/dev/tour-scenes.js';
+import { openTourSession, requestStateless, type TourSession } from '../../../src/dev/tour-client.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 
 let desk: DemoUpstream;
