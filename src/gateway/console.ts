@@ -15,6 +15,7 @@ import {
   type SessionPorts,
 } from '../admin/sessions.js';
 import { type Authenticator, isAuthnError } from '../auth/authenticator.js';
+import type { Identity } from '../auth/identity.js';
 import { createOidcLogin } from '../auth/login.js';
 import type { AuthnError } from '../auth/presented-token.js';
 import type { AdminSettings } from '../config/settings.js';
@@ -30,7 +31,6 @@ import type { Metrics } from '../telemetry/metrics.js';
 import type { GuardedFetch } from '../upstream/safe-fetch.js';
 import type { Version } from './config-version.js';
 import { modeOf } from './drift-report.js';
-import type { Identity } from './identity.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { Runtimes } from './upstreams.js';
 

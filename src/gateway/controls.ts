@@ -3,6 +3,7 @@
 // admin listener show the table. Nothing is turned on or off here.
 
 import type { ControlRow } from '../admin/api.js';
+import type { Identity } from '../auth/identity.js';
 import { isLoopbackHost } from '../config/checks/addresses.js';
 import { BUILT_IN_PROFILES } from '../config/profiles.js';
 import type { AggregateSettings, InspectionProfile, Network, Settings, UpstreamSettings } from '../config/settings.js';
@@ -10,11 +11,9 @@ import { BLOCK_TARGETS, type BlockTarget } from '../policy/blocks.js';
 import type { ControlState, Emit, EventName } from '../policy/events.js';
 import type { Shadow } from '../policy/rules.js';
 import type { StoreStatus } from '../state/memory.js';
-import type { Block } from '../state/revocations.js';
+import { type Block, endOf } from '../state/revocations.js';
 import { countOf } from '../text/wording.js';
 import { firstOf } from './config-version.js';
-import type { Identity } from './identity.js';
-import { endOf } from './revocations.js';
 import type { Aggregates } from './snapshot.js';
 import { NOT_LISTED_YET, type Runtimes, type UpstreamRuntime } from './upstreams.js';
 

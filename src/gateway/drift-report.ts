@@ -24,12 +24,12 @@ import type { LoopScheduler } from '../protocol/json/incremental.js';
 import { isObject } from '../protocol/jsonrpc.js';
 import { LIST_CHANGED_NOTIFICATIONS } from '../protocol/subscriptions.js';
 import { PLAIN_SESSION } from '../protocol/versions/session.js';
+import type { StreamRegistry } from '../proxy/stream-registry.js';
 import { cleanForeign } from '../text/escaping.js';
 import type { Version } from './config-version.js';
 import { createFindingReport } from './definition-scan.js';
 import { type DriftClasses, isOpen } from './drift-classes.js';
 import type { SnapshotOf } from './snapshot.js';
-import type { StreamRegistry } from './streams.js';
 import type { UpstreamRuntime } from './upstreams.js';
 
 type DriftPorts = {

@@ -2,6 +2,8 @@
 // reload. It decides nothing about messages; src/proxy/pipeline.ts handles those.
 
 import type { Socket } from 'node:net';
+import { checkSettings } from '../auth/access-settings.js';
+import { buildIdentity, type Identity } from '../auth/identity.js';
 import type { Diagnostic } from '../config/diagnostics.js';
 import { type ConfigWatch, watchConfiguration } from '../config/files.js';
 import { gatewayKeys } from '../config/keys.js';
@@ -14,6 +16,8 @@ import { refuseWith } from '../policy/decision.js';
 import type { Emit } from '../policy/events.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
 import { mirroredParameters } from '../protocol/headers.js';
+import { createLeaseRegistry, type LeaseRegistry } from '../proxy/lease-registry.js';
+import { createBlockAnnouncer, createStreamRegistry, type StreamRegistry } from '../proxy/stream-registry.js';
 import { createKeyRing, type KeyRing } from '../state/keys.js';
 import { createMemoryState, type GatewayState } from '../state/memory.js';
 import { openRedisLink } from '../state/redis.js';
@@ -29,7 +33,6 @@ import { createDecisionExplainer } from './decision-explanation.js';
 import { createDriftClasses, type DriftClasses } from './drift-classes.js';
 import { createDriftReport, recordFirstUse, recordPinDecisions } from './drift-report.js';
 import { createFileKeeper, createStoreKeeper } from './first-use.js';
-import { buildIdentity, type Identity } from './identity.js';
 import {
   buildTables,
   createListeners,
@@ -45,15 +48,8 @@ import { createEdgeRecorder, createObservability, type Observability } from './o
 import { createDispatcher, createPorts } from './ports.js';
 import { createReload, targetsOf } from './reload.js';
 import { createReview } from './review.js';
-import { createBlockAnnouncer, createRevocationService } from './revocations.js';
+import { createRevocationService } from './revocations.js';
 import { type Aggregates, createAggregates, createSnapshots, type SnapshotOf } from './snapshot.js';
-import {
-  checkSettings,
-  createLeaseRegistry,
-  createStreamRegistry,
-  type LeaseRegistry,
-  type StreamRegistry,
-} from './streams.js';
 import { assertionSigner, createSharedResources, type SharedResources } from './upstream-connection.js';
 import { createRuntimes, createSessionBuses, type Runtimes, receiveFromReplicas } from './upstreams.js';
 

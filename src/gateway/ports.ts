@@ -2,6 +2,7 @@
 // path. What clients carry for the gateway is declared in state/sealed-token.ts. Every call reads the current version
 // once, so that a reload takes effect with the next request and never within one.
 
+import { createIdentityPort, type Identity } from '../auth/identity.js';
 import type { Settings } from '../config/settings.js';
 import type { DataServerPorts } from '../http/server.js';
 import { createPageCache } from '../inspection/result-filters.js';
@@ -14,6 +15,7 @@ import type { RequestId } from '../protocol/jsonrpc.js';
 import type { ClientEnd } from '../protocol/transport.js';
 import { handleAggregateRequest } from '../proxy/aggregate/pipeline.js';
 import { backendSessionIds } from '../proxy/aggregate/sessions.js';
+import type { LeaseRegistry } from '../proxy/lease-registry.js';
 import { handleRequest } from '../proxy/pipeline.js';
 import type {
   AggregatePort,
@@ -25,6 +27,7 @@ import type {
   UpstreamPort,
 } from '../proxy/ports.js';
 import { createKeptPages, createListedResources, createLostBackends } from '../state/aggregate-memory.js';
+import type { StreamRegistry } from '../proxy/stream-registry.js';
 import type { KeyRing } from '../state/keys.js';
 import { createMemoryLimits, type GatewayState } from '../state/memory.js';
 import { createOpenedSessions } from '../state/opened-sessions.js';
@@ -49,10 +52,8 @@ import {
 } from '../state/sealed-token.js';
 import { createTaskIds } from '../state/task-ids.js';
 import type { Version } from './config-version.js';
-import { createIdentityPort, type Identity } from './identity.js';
 import { createAuditPort, type Observability } from './observability.js';
 import type { Aggregates, SnapshotOf } from './snapshot.js';
-import type { LeaseRegistry, StreamRegistry } from './streams.js';
 import type { SharedResources } from './upstream-connection.js';
 import type { Runtimes, UpstreamRuntime } from './upstreams.js';
 

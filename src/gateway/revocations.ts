@@ -1,17 +1,16 @@
 // Turns the orders of administrators into revocations and blocks: which configured issuer or upstream is meant, and how
 // long it must last. A revocation never expires before the tokens that it names, because no token may live longer than
-// its issuer's configuration allows. Also tells clients whose lists a block changes. docs/reference/authorization.md;
+// its issuer's configuration allows. docs/reference/authorization.md;
 // docs/reference/state.md#revoking-and-blocking.
 
 import { randomUUID } from 'node:crypto';
 import type { BlockOrder, RevocationOrder, RevocationService, ShownRevocation } from '../admin/api.js';
 import { CLOCK_TOLERANCE_MS, LIFETIME_SKEW_MS } from '../auth/claims.js';
 import type { IssuerSettings, Settings } from '../config/settings.js';
-import type { BlockTarget, UpstreamBlocks } from '../policy/blocks.js';
+import type { BlockTarget } from '../policy/blocks.js';
 import { normalizeUri } from '../policy/uris.js';
-import { LIST_CHANGED_NOTIFICATIONS } from '../protocol/subscriptions.js';
 import type { GatewayState } from '../state/memory.js';
-import { type Revocation, type Revoked, tokenIdBytes, UNTIL_LIFTED_MS } from '../state/revocations.js';
+import { endOf, type Revocation, type Revoked, tokenIdBytes, UNTIL_LIFTED_MS } from '../state/revocations.js';
 import { SESSION_TTL_MS } from '../state/sealed-token.js';
 import type { StatePorts } from '../state/store.js';
 
@@ -169,28 +168,4 @@ function shownTarget(revoked: Revoked): Omit<ShownRevocation, 'id' | 'by' | 'not
     case 'block':
       return { kind: 'block', ...revoked.block };
   }
-}
-
-/**
- * Tells the streams of each upstream whose blocks have changed since it was called last that its lists may have
- * changed.
- */
-export function createBlockAnnouncer(
-  blocksAt: (upstream: string) => UpstreamBlocks | undefined,
-  announce: (upstream: string, method: string) => void,
-): (upstreams: Iterable<string>) => void {
-  const announced = new Map<string, UpstreamBlocks | undefined>();
-  return (upstreams) => {
-    for (const upstream of upstreams) {
-      const blocks = blocksAt(upstream);
-      if (announced.get(upstream) === blocks) continue;
-      announced.set(upstream, blocks);
-      for (const method of LIST_CHANGED_NOTIFICATIONS) announce(upstream, method);
-    }
-  };
-}
-
-/** When a block ends by itself (RFC 3339); `undefined` if only lifting ends it. */
-export function endOf(expiresAtMs: number): string | undefined {
-  return expiresAtMs >= UNTIL_LIFTED_MS ? undefined : new Date(expiresAtMs).toISOString();
 }

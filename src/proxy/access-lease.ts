@@ -2,7 +2,7 @@
 // admission, whether the token is valid, the caller may use the gateway, the session is open, the upstream is there, and
 // what was granted still is. It ends once, with the refusal of the first question that fails; an error while asking is
 // such a refusal too. For a held stream, a change of settings asks about upstream and caller first (checkSettings in
-// gateway/streams.ts). What a caller then sees is decided by whoever holds the lease.
+// proxy/lease-registry.ts). What a caller then sees is decided by whoever holds the lease.
 // Source: docs/decisions/0023-access-lease.md; docs/reference/start-and-reload.md#what-is-in-progress.
 
 import { refuseBlocked } from '../policy/blocks.js';

@@ -255,3 +255,8 @@ export type Block = Revocation & { readonly revoked: { readonly kind: 'block' } 
 
 /** A revocation as it is kept in the store, bound to its id. */
 export const STORED_REVOCATION = sealedToken<Revocation>('revocation');
+
+/** When a block ends by itself (RFC 3339); `undefined` if only lifting ends it. */
+export function endOf(expiresAtMs: number): string | undefined {
+  return expiresAtMs >= UNTIL_LIFTED_MS ? undefined : new Date(expiresAtMs).toISOString();
+}

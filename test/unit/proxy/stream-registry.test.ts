@@ -1,13 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { anonymousPrincipal } from '../../../src/auth/principal.js';
-import {
-  ANNOUNCED_AT_ONCE,
-  createLeaseRegistry,
-  createStreamRegistry,
-  MAX_STREAMS_A_CALLER,
-} from '../../../src/gateway/streams.js';
 import { createEvents } from '../../../src/policy/events.js';
+import { createLeaseRegistry } from '../../../src/proxy/lease-registry.js';
 import type { OpenLease } from '../../../src/proxy/ports.js';
+import { ANNOUNCED_AT_ONCE, createStreamRegistry, MAX_STREAMS_A_CALLER } from '../../../src/proxy/stream-registry.js';
 import { UNSCHEDULED } from '../../../src/upstream/response-messages.js';
 
 const anna = anonymousPrincipal({ resource: 'http://127.0.0.1/a' });

@@ -2,26 +2,22 @@
 // them. Those of issuers that a reload left unchanged are kept, with the keys that they hold. The login follows RFC
 // 9449 §4.3, §8.2 and §9.
 
+import type { IssuerSettings, Settings, UpstreamSettings } from '../config/settings.js';
+import type { ReplayStore } from '../policy/obligations.js';
+import type { Principal } from '../policy/principal.js';
+import type { Incoming, Outgoing } from '../protocol/transport.js';
+import { accessSettingsOf } from './access-settings.js';
 import {
   type Authenticator,
   type AuthnOutcome,
   createAuthenticator,
   isAuthnError,
   refuseRevoked,
-} from '../auth/authenticator.js';
-import { createIntrospector, type Introspector, type IntrospectorStatus } from '../auth/introspection.js';
-import { createKeySource, type KeySource, type KeySourceStatus } from '../auth/issuer.js';
-import { createProofNonces, createProofVerifier, type ProofNonces } from '../auth/presented-token.js';
-import { anonymousPrincipal } from '../auth/principal.js';
-import type { IssuerSettings, Settings, UpstreamSettings } from '../config/settings.js';
-import type { ReplayStore } from '../policy/obligations.js';
-import type { Principal } from '../policy/principal.js';
-import type { Incoming, Outgoing } from '../protocol/transport.js';
-import type { AuthnError, IdentityPort } from '../proxy/ports.js';
-import type { KeyRing } from '../state/keys.js';
-import type { Revocations } from '../state/memory.js';
-import type { FetchJson, PostForm } from '../upstream/safe-fetch.js';
-import { accessSettingsOf } from './streams.js';
+} from './authenticator.js';
+import { createIntrospector, type Introspector, type IntrospectorStatus } from './introspection.js';
+import { createKeySource, type KeySource, type KeySourceStatus } from './issuer.js';
+import { createProofNonces, createProofVerifier, type ProofNonces } from './presented-token.js';
+import { anonymousPrincipal } from './principal.js';
 
 export type Identity = {
   readonly authenticator: Authenticator;
@@ -42,12 +38,17 @@ export type Identity = {
   readonly proofNonces: ProofNonces | undefined;
 };
 
-type IdentityPorts = {
-  readonly fetchJson: FetchJson;
-  readonly postForm: PostForm;
-  readonly now: () => number;
-  readonly ring: KeyRing;
-  readonly revocations: Pick<Revocations, 'checkPrincipal' | 'isLockedOut'>;
+/** The revocations and blocks in force. */
+type CallerChecks = {
+  checkPrincipal(principal: Principal): 'token-revoked' | 'store-unavailable' | undefined;
+  isLockedOut(principal: Principal): boolean;
+  /** The id of the block that covers the caller. */
+  blockOf(principal: Principal): string | undefined;
+};
+
+type IdentityPorts = Parameters<typeof createIntrospector>[2] & {
+  readonly ring: { hmacAll(purpose: string, bytes: Uint8Array | string): readonly [string, ...string[]] };
+  readonly revocations: Pick<CallerChecks, 'checkPrincipal' | 'isLockedOut'>;
   /** Outlives every version: a proof used before a reload stays used. */
   readonly replays: ReplayStore;
   /** Called with what of an issuer's documents is left out, one clause each. */
@@ -135,20 +136,26 @@ function introspectorFor(
   return introspector;
 }
 
+/** A caller that was verified but is blocked is known, unlike one that could not be verified. */
+type CallerOutcome =
+  | AuthnOutcome
+  | { readonly reason: 'blocked'; readonly blocked: { readonly principal: Principal; readonly id: string } }
+  | { readonly reason: 'upstream-unavailable' };
+
 /** Creates the port that verifies callers, under the settings and the identity that are current at each call. */
 export function createIdentityPort(
   settings: () => Settings,
   identity: () => Identity,
-  { blockOf }: Pick<Revocations, 'blockOf'>,
-): IdentityPort {
-  function refuseBlocked(outcome: AuthnOutcome): Principal | AuthnError {
+  { blockOf }: Pick<CallerChecks, 'blockOf'>,
+) {
+  function refuseBlocked(outcome: AuthnOutcome): CallerOutcome {
     if (isAuthnError(outcome)) return outcome;
     const id = blockOf(outcome);
     return id === undefined ? outcome : { reason: 'blocked', blocked: { principal: outcome, id } };
   }
 
   return {
-    authenticate(incoming, outgoing) {
+    authenticate(incoming: Incoming, outgoing: Pick<Outgoing, 'addHeader'>): CallerOutcome | Promise<CallerOutcome> {
       const access = accessSettingsOf(incoming, settings());
       // A reload may have removed the upstream since the request came, or taken it out of the aggregate.
       if (access === undefined) return { reason: 'upstream-unavailable' };
