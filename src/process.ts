@@ -92,7 +92,8 @@ function servePorts(level: 'info' | 'error', localNames: readonly string[] = [])
 }
 
 async function pinPorts() {
-  const { gitIdentity, observeOnce, runCommand, updateFile } = await import('./gateway/command-ports.js');
+  const { gitIdentity, observeOnce, runCommand } = await import('./gateway/command-ports.js');
+  const { updateFile } = await import('./pins/file-update.js');
   const observe = (upstream: UpstreamSettings, gateway: Settings) => observeOnce(upstream, gateway, version);
   const git = () => gitIdentity(io.cwd);
   const ports = { files: DISK_FILES, updateFile, observe, runCommand };

@@ -6,10 +6,10 @@
 import type { IncomingMessage } from 'node:http';
 import { type PlainResponse, readText } from '../http/app.js';
 import type { BlockTarget } from '../policy/blocks.js';
-import type { ControlState } from '../policy/events.js';
 import { isIdentity } from '../policy/principal.js';
 import { mediaType } from '../protocol/headers.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
+import type { ControlRow } from '../telemetry/controls.js';
 import { ADMIN_ROLES, type AdminRole, authorOf, BREAK_GLASS_SUBJECT, isSame, type Sessions } from './sessions.js';
 
 /**
@@ -35,19 +35,6 @@ export type BlockOrder = {
   readonly block: BlockTarget;
   /** Without it, the block lasts until it is lifted. */
   readonly expiresInMs: number | undefined;
-};
-
-/** A row of the table of controls. */
-export type ControlRow = {
-  readonly control: string;
-  readonly state: ControlState;
-  /**
-   * Why it is not armed, or what it promises while it is; mostly empty when it is armed. Fixed texts, of a rejected
-   * reload the first error in the files, and of blocks what administrators wrote.
-   */
-  readonly reason: string;
-  /** RFC 3339: since when it is in this state. */
-  readonly since: string;
 };
 
 type Members = ReadonlyMap<string, unknown>;

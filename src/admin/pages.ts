@@ -7,10 +7,11 @@ import { type AuditRecord, requiredText, valueAt } from '../audit/chain.js';
 import { renderAuditRecord } from '../audit/query.js';
 import type { PlainResponse } from '../http/app.js';
 import { isReason, REASONS } from '../policy/reasons.js';
+import type { ControlRow } from '../telemetry/controls.js';
 import type { UpstreamLoad } from '../telemetry/metrics.js';
 import { groupBy } from '../text/grouping.js';
 import { countOf } from '../text/wording.js';
-import { BLOCK_MEMBERS, type BlockKind, type ControlRow, isBlockKind, type ShownRevocation } from './api.js';
+import { BLOCK_MEMBERS, type BlockKind, isBlockKind, type ShownRevocation } from './api.js';
 import {
   type Frame,
   foreign,

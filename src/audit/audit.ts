@@ -9,6 +9,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { AuditSettings } from '../config/settings.js';
 import type { RequestRecord } from '../policy/record.js';
+import type { Admission } from '../policy/security-events.js';
 import { createRate, type RateBounds } from '../state/bounds.js';
 import type { MaskText } from '../text/escaping.js';
 import {
@@ -322,9 +323,6 @@ const KEPT_FOR_FIRST = DEFINITION_EVENTS.burst / 2;
 
 /** After this time an event counts as the first of its definition and kind again. Milliseconds. */
 export const FIRST_EVENT_MS = 3_600_000;
-
-/** Of an event that is written, how many before it were only counted; `undefined` if it is only counted itself. */
-export type Admission = number | undefined;
 
 /** Queues the event with the number of those that were only counted. False if no sink has room: the event is lost. */
 type WriteEvent = (suppressed: number) => boolean;

@@ -8,6 +8,7 @@
 import { randomUUID } from 'node:crypto';
 import type { PrincipalFacts } from '../policy/principal.js';
 import type { Finding, RefusedToken, RequestRecord } from '../policy/record.js';
+import type { SecurityEvent } from '../policy/security-events.js';
 import { recordedId } from '../protocol/json/request-ids.js';
 import {
   type MaskText,
@@ -121,71 +122,7 @@ export type GatewayInfo = Versions & { readonly instance: string; readonly versi
 
 /** Events other than those of a request. `detail` of the line holds what has no member of its own. */
 export type AuditEvent =
-  | {
-      readonly type: 'auth.failure';
-      readonly upstream: string;
-      readonly reason: string;
-      readonly decisionId: string;
-      readonly ip: string;
-      readonly refusedToken?: RefusedToken | undefined;
-    }
-  | {
-      readonly type: 'pin.drift';
-      readonly upstream: string;
-      readonly kind: string;
-      readonly name: string;
-      readonly change: string;
-      readonly before: string | undefined;
-      readonly after: string | undefined;
-    }
-  | {
-      readonly type: 'pin.approval' | 'pin.block';
-      readonly upstream: string;
-      readonly kind: string;
-      readonly name: string;
-      readonly digest: string | undefined;
-      /** Who decided; `undefined` where the lock file does not say it. */
-      readonly by: string | undefined;
-      readonly note: string | undefined;
-    }
-  | {
-      readonly type: 'pin.first-use';
-      readonly upstream: string;
-      readonly kind: string;
-      readonly name: string;
-      readonly digest: string;
-    }
-  | {
-      readonly type: 'pin.finding';
-      readonly upstream: string;
-      readonly kind: string;
-      readonly name: string;
-      /** Whether the lock file has the name. It decides how often the event is written, and is not written itself. */
-      readonly isPinned: boolean;
-      /** Id and kind of the finding. */
-      readonly finding: string;
-      readonly found: string;
-      readonly tier: string;
-      readonly pointer: string;
-      readonly evidence: string;
-      readonly action: 'withhold' | 'flag';
-    }
-  | {
-      readonly type: 'config.reload';
-      readonly result: 'applied' | 'rejected';
-      readonly faults: number;
-    }
-  | {
-      readonly type: 'admin.action';
-      /** The identifier of the issuer; absent for the break-glass token, and where nobody was verified. */
-      readonly issuer?: string | undefined;
-      readonly subject: string | undefined;
-      readonly action: string;
-      readonly status: number;
-      readonly ip: string;
-      /** What the action was applied to; the names are the gateway's own. */
-      readonly detail?: Readonly<Record<string, string>> | undefined;
-    }
+  | SecurityEvent
   | {
       readonly type: 'lifecycle';
       readonly event: string;

@@ -4,9 +4,9 @@
 
 import { execFileSync, spawn } from 'node:child_process';
 import { lookup } from 'node:dns/promises';
-import { type FileHandle, mkdir, mkdtemp, open, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { metadataUrls } from '../auth/issuer.js';
 import { gatewayKeys } from '../config/keys.js';
 import type { IssuerSettings, Network, Settings, UpstreamSettings } from '../config/settings.js';
@@ -15,16 +15,15 @@ import { bareHost, isAddressAllowed } from '../policy/addresses.js';
 import { isObject, type Json } from '../protocol/jsonrpc.js';
 import { createKeyRing } from '../state/keys.js';
 import { escapeForTerminal } from '../text/escaping.js';
-import { systemErrorCode } from '../text/wording.js';
-import { listProfilesOnce } from '../upstream/discovery/discovery.js';
-import { createGuardedFetch } from '../upstream/safe-fetch.js';
 import {
   assertionSigner,
   connectUpstream,
   createSingleUpstreamResources,
   describeListingFailure,
   listingNotes,
-} from './upstream-connection.js';
+} from '../upstream/connection.js';
+import { listProfilesOnce } from '../upstream/discovery/discovery.js';
+import { createGuardedFetch } from '../upstream/safe-fetch.js';
 
 type ObserveOnceOutcome =
   | {
@@ -133,48 +132,6 @@ function spawnShell(command: string, stdin: number): Promise<{ readonly printed:
     child.on('error', () => resolve({ why: 'could not be started' }));
     child.on('close', (code, signal) => resolve(code === 0 ? { printed } : { why: `ended with ${signal ?? code}` }));
   });
-}
-
-/** A writer needs milliseconds; one that takes longer than these polls has ended in the middle. */
-const WRITER_POLL_MS = 20;
-const WRITER_POLLS = 100;
-
-/**
- * Replaces a file by what `update` returns, atomically: a reader sees the old text or the new one, never a mixture.
- * Writers take turns: the new text is written to a file beside it, which only one of them can create, and `update` is
- * called after it was created, so that no other writer changes what it reads. `undefined` writes nothing. Creates the
- * folder. Resolves with the path of the file beside it where another writer does not finish; rejects on failure and
- * leaves nothing behind.
- */
-export async function updateFile(path: string, update: () => string | undefined): Promise<string | undefined> {
-  const temporaryPath = `${path}.new`;
-  await mkdir(dirname(path), { recursive: true });
-  const handle = await createExclusively(temporaryPath);
-  if (handle === undefined) return temporaryPath;
-  try {
-    const text = update();
-    if (text !== undefined) await handle.writeFile(text);
-    await handle.close();
-    if (text === undefined) await rm(temporaryPath);
-    else await rename(temporaryPath, path);
-    return undefined;
-  } catch (error) {
-    await handle.close();
-    await rm(temporaryPath, { force: true });
-    throw error;
-  }
-}
-
-async function createExclusively(path: string): Promise<FileHandle | undefined> {
-  for (let polls = 0; polls < WRITER_POLLS; polls += 1) {
-    try {
-      return await open(path, 'wx');
-    } catch (error) {
-      if (systemErrorCode(error) !== 'EEXIST') throw error;
-    }
-    await new Promise((resolve) => setTimeout(resolve, WRITER_POLL_MS));
-  }
-  return undefined;
 }
 
 /** From the narrowest to the widest: what is allowed in `public` is allowed in `private` too. */

@@ -36,13 +36,7 @@ import { compileSchema } from '../policy/json-schema/validator.js';
 import type { PolicySet } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
 import { escapeForTerminal, quoteForShell } from '../text/escaping.js';
-import { countOf } from '../text/wording.js';
-
-/** The first of a list, and how many others there are. */
-export function firstOf(all: readonly string[], max: number, separator = ', '): string {
-  const rest = all.length - max;
-  return `${all.slice(0, max).join(separator)}${rest > 0 ? ` and ${rest} more` : ''}`;
-}
+import { countOf, firstOf } from '../text/wording.js';
 
 type PinsOf = (upstream: string) => Catalog | undefined;
 

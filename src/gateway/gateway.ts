@@ -2,6 +2,10 @@
 // reload. It decides nothing about messages; src/proxy/pipeline.ts handles those.
 
 import type { Socket } from 'node:net';
+import { createConsole, createUpstreamRows, readReviewGuide } from '../admin/console.js';
+import { createDecisionExplainer } from '../admin/decision-explanation.js';
+import { createReview } from '../admin/review.js';
+import { createRevocationService } from '../admin/revocation-service.js';
 import { checkSettings } from '../auth/access-settings.js';
 import { buildIdentity, type Identity } from '../auth/identity.js';
 import type { Diagnostic } from '../config/diagnostics.js';
@@ -9,13 +13,19 @@ import { type ConfigWatch, watchConfiguration } from '../config/files.js';
 import { gatewayKeys } from '../config/keys.js';
 import type { Settings, StateSettings } from '../config/settings.js';
 import type { EdgeTables } from '../http/request-checks.js';
+import { redactForRecord } from '../inspection/capture.js';
+import { createFindingReport } from '../inspection/definitions/finding-report.js';
 import { warmUpInspection } from '../inspection/warm-up.js';
 import { createDefinitionCompiler } from '../pins/catalog.js';
+import { createDriftClasses, type DriftClasses } from '../pins/drift-classes.js';
+import { createDriftReport, recordFirstUse, recordPinDecisions } from '../pins/drift-report.js';
+import { createFileKeeper, createStoreKeeper } from '../pins/first-use.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import { refuseWith } from '../policy/decision.js';
 import type { Emit } from '../policy/events.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
 import { mirroredParameters } from '../protocol/headers.js';
+import { PLAIN_SESSION } from '../protocol/versions/session.js';
 import { createLeaseRegistry, type LeaseRegistry } from '../proxy/lease-registry.js';
 import { createBlockAnnouncer, createStreamRegistry, type StreamRegistry } from '../proxy/stream-registry.js';
 import { createKeyRing, type KeyRing } from '../state/keys.js';
@@ -23,16 +33,19 @@ import { createMemoryState, type GatewayState } from '../state/memory.js';
 import { openRedisLink } from '../state/redis.js';
 import { createSharedState } from '../state/shared-state.js';
 import type { StatePorts } from '../state/store.js';
+import { refreshControls, removeControls } from '../telemetry/controls.js';
 import type { Log } from '../telemetry/log.js';
 import type { Build } from '../telemetry/metrics.js';
+import { assertionSigner } from '../upstream/connection.js';
+import {
+  createRuntimes,
+  createSessionBuses,
+  type Runtimes,
+  receiveFromReplicas,
+  type UpstreamRuntime,
+} from '../upstream/runtimes.js';
 import { createGuardedFetch, type GuardedFetch } from '../upstream/safe-fetch.js';
 import { loadVersion, prepareDefinitions, type Version, type VersionReading } from './config-version.js';
-import { createConsole, createUpstreamRows, readReviewGuide } from './console.js';
-import { refreshControls, removeControls } from './controls.js';
-import { createDecisionExplainer } from './decision-explanation.js';
-import { createDriftClasses, type DriftClasses } from './drift-classes.js';
-import { createDriftReport, recordFirstUse, recordPinDecisions } from './drift-report.js';
-import { createFileKeeper, createStoreKeeper } from './first-use.js';
 import {
   buildTables,
   createListeners,
@@ -47,11 +60,8 @@ import { endOfLife, RECOMMENDED_NODE } from './node-support.js';
 import { createEdgeRecorder, createObservability, type Observability } from './observability.js';
 import { createDispatcher, createPorts } from './ports.js';
 import { createReload, targetsOf } from './reload.js';
-import { createReview } from './review.js';
-import { createRevocationService } from './revocations.js';
+import { createSharedResources, type SharedResources } from './shared-resources.js';
 import { type Aggregates, createAggregates, createSnapshots, type SnapshotOf } from './snapshot.js';
-import { assertionSigner, createSharedResources, type SharedResources } from './upstream-connection.js';
-import { createRuntimes, createSessionBuses, type Runtimes, receiveFromReplicas } from './upstreams.js';
 
 /** Creates the state, in memory or in the shared store; nothing is read from it before its `start`. */
 function openState(settings: StateSettings, ports: StatePorts): GatewayState {
@@ -363,12 +373,14 @@ function assemble(
   emitStateChanges(state, leases, () => announceBlocks(current.version.settings.upstreams.keys()));
   const snapshotOf = createSnapshots(compile, blocksAt);
   const classes = createDriftClasses(sharedResources.inspection.definitions);
-  const drift = createDriftReport({
+  const drift = createDriftReport<UpstreamRuntime, Version>({
     ...observability,
     ...sharedResources,
     classes,
-    streams,
-    snapshotOf,
+    findings: createFindingReport(observability),
+    announce: streams.announce,
+    catalogOf: (runtime, under) => snapshotOf(runtime, under).catalogFor(PLAIN_SESSION),
+    mask: redactForRecord,
   });
   const runtimes = createRuntimes({
     gatewayVersion: build.version,
@@ -462,7 +474,9 @@ function openListeners({ now = Date.now }: GatewayOptions, assembly: Assembly, r
     ring,
     now,
   });
-  const reviewed = { ...assembly, version: () => current.version };
+  const catalogOf = (runtime: UpstreamRuntime) =>
+    assembly.snapshotOf(runtime, current.version).catalogFor(PLAIN_SESSION);
+  const reviewed = { ...assembly, version: () => current.version, catalogOf };
   return createListeners(current.version.settings, {
     observability,
     isReady: () => phase.isReady && audit.isWritable() && state.isReady(),
@@ -480,7 +494,13 @@ function openListeners({ now = Date.now }: GatewayOptions, assembly: Assembly, r
           definitions: assembly.sharedResources.inspection.definitions,
         }),
         decisions: () => observability.recent?.list() ?? [],
-        explain: createDecisionExplainer(reviewed),
+        explain: createDecisionExplainer({
+          version: () => current.version,
+          catalogAt(upstream) {
+            const runtime = assembly.runtimes.get(upstream);
+            return runtime && catalogOf(runtime);
+          },
+        }),
         guide: readReviewGuide,
         knownNames: () => ({
           upstreams: [...current.version.settings.upstreams.keys()],
@@ -490,7 +510,7 @@ function openListeners({ now = Date.now }: GatewayOptions, assembly: Assembly, r
           ...{ ring, now, revocations: state.revocations },
           settings: () => current.version.settings,
         }),
-        onAccess: (access) => audit.event({ type: 'admin.action', ...access }),
+        onAccess: (access) => observability.record({ type: 'admin.action', ...access }),
       }),
     data: {
       tables: () => (phase.isServing ? current.tables : undefined),

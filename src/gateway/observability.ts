@@ -2,7 +2,7 @@
 // before the pipeline, one for all others.
 
 import { randomUUID } from 'node:crypto';
-import { type Admission, type Audit, createAudit } from '../audit/audit.js';
+import { type Audit, createAudit } from '../audit/audit.js';
 import { createAuditFile, createAuditStream } from '../audit/file.js';
 import { createRecentDecisions, type RecentDecisions } from '../audit/query.js';
 import type { EdgeRefusal } from '../http/request-checks.js';
@@ -10,14 +10,15 @@ import { redactForRecord } from '../inspection/capture.js';
 import { createEvents, type Emit, type Events } from '../policy/events.js';
 import { REASONS } from '../policy/reasons.js';
 import { openRecord, type RequestRecord } from '../policy/record.js';
+import type { Admission, RecordEvent } from '../policy/security-events.js';
 import type { AuditPort } from '../proxy/ports.js';
 import type { KeyRing } from '../state/keys.js';
+import { type Controls, createControls } from '../telemetry/controls.js';
 import { createLogListeners } from '../telemetry/event-log.js';
 import type { Log } from '../telemetry/log.js';
 import { type Build, createMetrics, type Metrics } from '../telemetry/metrics.js';
 import { errorCode } from '../text/wording.js';
 import type { Version } from './config-version.js';
-import { type Controls, createControls } from './controls.js';
 
 type RefusalPorts = {
   readonly audit: Pick<Audit, 'edgeRefusal'>;
@@ -57,6 +58,8 @@ export function createEdgeRecorder({
 
 export type Observability = Pick<Events, 'emit'> & {
   readonly listenerErrors: Events['errors'];
+  /** Records a security event in the audit log. */
+  readonly record: RecordEvent;
   readonly metrics: Metrics;
   readonly controls: Controls;
   readonly audit: Audit;
@@ -109,7 +112,16 @@ export function createObservability({ settings, hashes }: Version, ports: Observ
       log.write('error', 'an event could not be counted or logged', { name: event, code: errorCode(error) }),
   );
   const controls = createControls({ now, emit });
-  return { metrics, emit, listenerErrors, controls, audit, recent, auditError: () => auditFailure };
+  return {
+    metrics,
+    emit,
+    listenerErrors,
+    record: audit.event,
+    controls,
+    audit,
+    recent,
+    auditError: () => auditFailure,
+  };
 }
 
 /** Creates the port that writes what is known of a request to the audit log, and reports it. */

@@ -26,8 +26,8 @@ import type {
   Snapshot,
   UpstreamPort,
 } from '../proxy/ports.js';
-import { createKeptPages, createListedResources, createLostBackends } from '../state/aggregate-memory.js';
 import type { StreamRegistry } from '../proxy/stream-registry.js';
+import { createKeptPages, createListedResources, createLostBackends } from '../state/aggregate-memory.js';
 import type { KeyRing } from '../state/keys.js';
 import { createMemoryLimits, type GatewayState } from '../state/memory.js';
 import { createOpenedSessions } from '../state/opened-sessions.js';
@@ -51,11 +51,11 @@ import {
   UPSTREAM_CURSOR,
 } from '../state/sealed-token.js';
 import { createTaskIds } from '../state/task-ids.js';
+import type { Runtimes, UpstreamRuntime } from '../upstream/runtimes.js';
 import type { Version } from './config-version.js';
 import { createAuditPort, type Observability } from './observability.js';
+import type { SharedResources } from './shared-resources.js';
 import type { Aggregates, SnapshotOf } from './snapshot.js';
-import type { SharedResources } from './upstream-connection.js';
-import type { Runtimes, UpstreamRuntime } from './upstreams.js';
 
 const MAX_PAGES = 256;
 const MAX_PAGE_BYTES = 64 * 1024 * 1024;

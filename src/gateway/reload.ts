@@ -2,7 +2,6 @@
 // the running one stays in force. docs/reference/start-and-reload.md#reload.
 
 import { basename } from 'node:path';
-import type { Audit } from '../audit/audit.js';
 import { leasePath, nextLeasePath } from '../audit/writer-lease.js';
 import { type Diagnostic, fileDiagnostic } from '../config/diagnostics.js';
 import type { watchConfiguration } from '../config/files.js';
@@ -10,6 +9,7 @@ import type { ListenerSettings, Settings } from '../config/settings.js';
 import { LOCK_SUFFIX } from '../pins/lock.js';
 import { SIGNATURE_SUFFIX } from '../pins/signature.js';
 import type { Emit } from '../policy/events.js';
+import type { RecordEvent } from '../policy/security-events.js';
 import { errorCode } from '../text/wording.js';
 import type { Version, VersionReading } from './config-version.js';
 import { counterPaths } from './lock-counters.js';
@@ -57,7 +57,7 @@ export type ReloadPorts = {
    * lock file has not the signatures that it needs.
    */
   readonly noteResult: (error: string | undefined, unsigned: ReadonlySet<string>) => void;
-  readonly audit: Pick<Audit, 'event'>;
+  readonly record: RecordEvent;
   readonly emit: Emit;
 };
 
@@ -139,7 +139,7 @@ function firstLineOf({ file, line, column, message }: Diagnostic): string {
 /** `why`: of a version that was rejected. */
 function reportReload(why: string | undefined, diagnostics: readonly Diagnostic[], ports: ReloadPorts): void {
   const result = why === undefined ? 'applied' : 'rejected';
-  ports.audit.event({ type: 'config.reload', result, faults: diagnostics.length });
+  ports.record({ type: 'config.reload', result, faults: diagnostics.length });
   ports.emit('reloaded', { why, diagnostics });
 }
 

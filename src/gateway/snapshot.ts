@@ -19,8 +19,8 @@ import { perListedEra, SESSION_VERSIONS, TASK_SESSION_VERSION } from '../protoco
 import { PLAIN_SESSION, SESSION } from '../protocol/versions/session.js';
 import { STATELESS } from '../protocol/versions/stateless.js';
 import type { Aggregate, Snapshot } from '../proxy/ports.js';
+import type { UpstreamRuntime } from '../upstream/runtimes.js';
 import type { Version } from './config-version.js';
-import type { UpstreamRuntime } from './upstreams.js';
 
 /**
  * The challenges of one upstream or aggregate, made from settings and policy: what a 401 offers and which scopes a 403

@@ -20,7 +20,7 @@ export type StreamRegistry = {
   announce(upstream: string, method: string): void;
   /** Ends every stream. */
   endAll(): void;
-  readonly size: number;
+  size(): number;
 };
 
 /** A change is announced on so many streams at once, and on further ones in slices of the event loop. */
@@ -81,9 +81,7 @@ export function createStreamRegistry(emit: Emit, loopScheduler: LoopScheduler): 
     endAll() {
       for (const stream of [...open.keys()]) stream.end();
     },
-    get size() {
-      return quota.used;
-    },
+    size: () => quota.used,
   };
 }
 

@@ -88,6 +88,12 @@ const READ_ERRORS: ReadonlyMap<unknown, string> = new Map([
   ['ENAMETOOLONG', 'cannot be read: its name is too long'],
 ]);
 
+/** The first of a list, and how many others there are. */
+export function firstOf(all: readonly string[], max: number, separator = ', '): string {
+  const rest = all.length - max;
+  return `${all.slice(0, max).join(separator)}${rest > 0 ? ` and ${rest} more` : ''}`;
+}
+
 /** The `code` of an error, such as `ENOENT`; `undefined` if it has none. */
 export function systemErrorCode(error: unknown): string | undefined {
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;

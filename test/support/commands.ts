@@ -11,8 +11,9 @@ import { buildProgram, type CliIo, type Command } from '../../src/cli/program.js
 import { healthcheckCommand } from '../../src/cli/serve.js';
 import { validateCommand } from '../../src/cli/validate.js';
 import { DISK_FILES } from '../../src/config/files.js';
-import { observeOnce, updateFile } from '../../src/gateway/command-ports.js';
+import { observeOnce } from '../../src/gateway/command-ports.js';
 import { readLocksForPolicies } from '../../src/gateway/config-version.js';
+import { updateFile } from '../../src/pins/file-update.js';
 import { compilePolicies } from '../../src/policy/compile/compile.js';
 import type { Ended } from './processes.js';
 

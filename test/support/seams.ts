@@ -6,7 +6,7 @@ import { vi } from 'vitest';
 
 type Modules = {
   readonly worker: typeof import('../../src/work/worker.js');
-  readonly drift: typeof import('../../src/gateway/drift-report.js');
+  readonly drift: typeof import('../../src/pins/drift-report.js');
   readonly versions: typeof import('../../src/gateway/config-version.js');
   readonly server: typeof import('../../src/http/server.js');
   readonly memory: typeof import('../../src/state/memory.js');
@@ -63,7 +63,7 @@ function replaceable(name: keyof Modules) {
 }
 
 vi.mock('../../src/work/worker.js', replaceable('worker'));
-vi.mock('../../src/gateway/drift-report.js', replaceable('drift'));
+vi.mock('../../src/pins/drift-report.js', replaceable('drift'));
 vi.mock('../../src/gateway/config-version.js', replaceable('versions'));
 vi.mock('../../src/http/server.js', replaceable('server'));
 vi.mock('../../src/state/memory.js', replaceable('memory'));

@@ -24,8 +24,6 @@ function restarting(config: string): Version {
   return { ...version, settings: { ...SETTINGS, publicBase: 'https://elsewhere.example.com' } };
 }
 
-const AUDIT = { event: () => undefined };
-
 describe('reloads', () => {
   it('[H-08] that are asked for together end with what was read last, however long each takes', async () => {
     let onDisk = 'old';
@@ -45,7 +43,7 @@ describe('reloads', () => {
         applied.push(next.hashes.config);
       },
       noteResult: () => undefined,
-      audit: AUDIT,
+      record: () => undefined,
       emit: () => undefined,
     };
     const reload = createReload(ports);
@@ -76,7 +74,7 @@ describe('reloads', () => {
       current: () => versionOf('start'),
       apply: () => undefined,
       noteResult: (error) => notes.push(error),
-      audit: AUDIT,
+      record: () => undefined,
       emit: createEvents([{ reloaded: ({ why }) => void rejected.push(why) }], () => undefined).emit,
     };
     const reload = createReload(ports);
@@ -114,7 +112,7 @@ describe('reloads', () => {
       current: () => versionOf('start'),
       apply: (next) => applied.push(next.hashes.config),
       noteResult: (reason) => notes.push(reason),
-      audit: AUDIT,
+      record: () => undefined,
       emit: () => undefined,
     });
     for (let turn = 0; turn < 4; turn += 1) await reload();

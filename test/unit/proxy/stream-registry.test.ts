@@ -16,7 +16,7 @@ describe('the registry of streams', () => {
     expect(registry.reserve('two', anna)).toBeDefined();
     reserved[0]?.release();
     reserved[0]?.release();
-    expect(registry.size).toBe(MAX_STREAMS_A_CALLER);
+    expect(registry.size()).toBe(MAX_STREAMS_A_CALLER);
     expect(registry.reserve('one', anna)).toBeDefined();
     expect(registry.reserve('one', anna)).toBeUndefined();
   });
@@ -35,7 +35,7 @@ describe('the registry of streams', () => {
     registry.announce('one', 'late');
     expect(announced).toEqual(['open']);
     expect(counts).toEqual([1, -1]);
-    expect(registry.size).toBe(0);
+    expect(registry.size()).toBe(0);
   });
 
   it('[G-80] announces on thousands of streams in slices, and what comes again meanwhile once more', async () => {

@@ -2,8 +2,8 @@
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { UpstreamSettings } from '../../../src/config/settings.js';
-import { messageReaderOf } from '../../../src/gateway/upstream-connection.js';
 import { runInTurns } from '../../../src/protocol/json/incremental.js';
+import { messageReaderOf } from '../../../src/upstream/connection.js';
 import { createLoopScheduler } from '../../../src/work/turns.js';
 
 /** Turns whose loop goes round when the test says so. */

@@ -5,14 +5,13 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { FIRST_USE_SUFFIX, findDecisions, trustObserved, withTrusted } from '../pins/approval.js';
-import type { Observed } from '../pins/last-seen.js';
-import { type Lock, writeLockParts } from '../pins/lock.js';
-import { inSlices, readLockInParts } from '../pins/lock-reader.js';
-import type { FirstUseStore } from '../state/memory.js';
+import type { JsonObject } from '../protocol/jsonrpc.js';
 import { countOf, describeReadError, systemErrorCode } from '../text/wording.js';
-import { updateFile } from './command-ports.js';
-import type { DefinitionScan } from './definition-scan.js';
+import { FIRST_USE_SUFFIX, findDecisions, trustObserved, withTrusted } from './approval.js';
+import { updateFile } from './file-update.js';
+import type { Observed } from './last-seen.js';
+import { type Lock, writeLockParts } from './lock.js';
+import { inSlices, readLockInParts } from './lock-reader.js';
 
 /** A text that is kept under the name of an upstream. `where` is for people; absent if a restart forgets it. */
 type Kept = { readonly text: string; readonly where: string | undefined };
@@ -23,6 +22,13 @@ export type FirstUseKeeper = {
   read(upstream: string): Promise<Kept | undefined>;
   /** Keeps the text, unless another is kept already, and resolves with the one that is. Rejects like `read`. */
   keep(upstream: string, text: string): Promise<Kept>;
+};
+
+/** The shared store. Both reject with an error that may be shown. */
+type FirstUseStore = {
+  find(upstream: string): Promise<string | undefined>;
+  /** Keeps the text, unless another is kept already, and returns the one that is. */
+  keep(upstream: string, text: string): Promise<string>;
 };
 
 /** Keeps them for all replicas. */
@@ -109,7 +115,8 @@ type FirstUsePorts = {
   readonly keeper: FirstUseKeeper;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  readonly scan: Pick<DefinitionScan, 'hasBlocked'>;
+  /** Whether the scan keeps a definition from being trusted. */
+  readonly scan: { hasBlocked(definition: JsonObject | string): boolean };
   /** Called with what is about to be trusted. Never rejects. */
   readonly prepare: (trusted: Lock) => Promise<void>;
   /** Called when something is trusted; `isNew`: just now, and by this process. */

@@ -4,7 +4,6 @@
 // docs/reference/state.md#revoking-and-blocking.
 
 import { randomUUID } from 'node:crypto';
-import type { BlockOrder, RevocationOrder, RevocationService, ShownRevocation } from '../admin/api.js';
 import { CLOCK_TOLERANCE_MS, LIFETIME_SKEW_MS } from '../auth/claims.js';
 import type { IssuerSettings, Settings } from '../config/settings.js';
 import type { BlockTarget } from '../policy/blocks.js';
@@ -13,6 +12,7 @@ import type { GatewayState } from '../state/memory.js';
 import { endOf, type Revocation, type Revoked, tokenIdBytes, UNTIL_LIFTED_MS } from '../state/revocations.js';
 import { SESSION_TTL_MS } from '../state/sealed-token.js';
 import type { StatePorts } from '../state/store.js';
+import type { BlockOrder, RevocationOrder, RevocationService, ShownRevocation } from './api.js';
 
 type RevocationServicePorts = StatePorts & {
   readonly settings: () => Settings;

@@ -2,25 +2,31 @@
 
 import { expect, it } from 'vitest';
 import type { Version } from '../../../src/gateway/config-version.js';
-import { createDriftClasses } from '../../../src/gateway/drift-classes.js';
-import { createDriftReport } from '../../../src/gateway/drift-report.js';
-import { NO_FIRST_USE } from '../../../src/gateway/first-use.js';
-import type { UpstreamRuntime } from '../../../src/gateway/upstreams.js';
+import { createFindingReport } from '../../../src/inspection/definitions/finding-report.js';
 import type { Change } from '../../../src/pins/comparison.js';
+import { createDriftClasses } from '../../../src/pins/drift-classes.js';
+import { createDriftReport } from '../../../src/pins/drift-report.js';
+import { NO_FIRST_USE } from '../../../src/pins/first-use.js';
 import type { Observed } from '../../../src/pins/last-seen.js';
 import { NO_CATALOG } from '../../../src/policy/decide.js';
 import { createEvents } from '../../../src/policy/events.js';
+import type { SecurityEvent } from '../../../src/policy/security-events.js';
+import type { UpstreamRuntime } from '../../../src/upstream/runtimes.js';
 import type { DefinitionTasks } from '../../../src/work/inspection.js';
-import { lockOf, observedOf, pinOf, toolOf } from '../pins/samples.js';
+import { lockOf, observedOf, pinOf, toolOf } from './samples.js';
 
-type DriftPorts = Parameters<typeof createDriftReport>[0];
+const NO_FINDINGS = { news: () => [], blocked: () => [] };
+
+type DriftPorts = Parameters<typeof createDriftReport<UpstreamRuntime, Version>>[0];
 
 it('[G-06] announces each list that may have changed once, those of resources and templates too', () => {
   const announced: string[] = [];
   const ports = {
-    streams: { announce: (_upstream: string, method: string) => announced.push(method) },
+    announce: (_upstream: string, method: string) => announced.push(method),
     emit: () => undefined,
-    snapshotOf: () => ({ catalogFor: () => ({ names: () => [] }) }),
+    catalogOf: () => ({ names: () => [] }),
+    mask: (text: string) => text,
+    findings: NO_FINDINGS,
     classes: createDriftClasses(async () => undefined),
   } as unknown as DriftPorts;
   const settings = { name: 'target', pinning: { mode: 'off' } };
@@ -35,7 +41,7 @@ it('[G-06] announces each list that may have changed once, those of resources an
     locks: new Map(),
     settings: { upstreams: new Map() },
   } as unknown as Version;
-  void createDriftReport(ports).report(runtime, version);
+  void createDriftReport<UpstreamRuntime, Version>(ports).report(runtime, version);
   expect(announced.sort()).toEqual([
     'notifications/prompts/list_changed',
     'notifications/resources/list_changed',
@@ -54,10 +60,12 @@ it('[G-06] records a drift that takes long to classify once another thread has d
     });
   }) as unknown as DefinitionTasks;
   const ports = {
-    audit: { event: (event: { type: string; change: string }) => events.push(event.change) },
-    streams: { announce: () => undefined },
+    record: (event: { type: string; change: string }) => events.push(event.change),
+    announce: () => undefined,
     emit: () => undefined,
-    snapshotOf: () => ({ catalogFor: () => NO_CATALOG }),
+    catalogOf: () => NO_CATALOG,
+    mask: (text: string) => text,
+    findings: NO_FINDINGS,
     classes: createDriftClasses(definitions),
   } as unknown as DriftPorts;
   const long = toolOf('get_issue', { description: 'a b. '.repeat(200_000) });
@@ -114,10 +122,12 @@ it('[G-06] looks for the states of an observation no longer once there is anothe
   const turns: (() => void)[] = [];
   const waitForTurn = () => new Promise<void>((resolve) => turns.push(resolve));
   const ports = {
-    audit: { event: () => undefined },
-    streams: { announce: () => undefined },
+    record: () => undefined,
+    announce: () => undefined,
     emit: () => undefined,
-    snapshotOf: () => ({ catalogFor: () => catalog }),
+    catalogOf: () => catalog,
+    mask: (text: string) => text,
+    findings: NO_FINDINGS,
     classes: createDriftClasses(async () => undefined),
     loopScheduler: { waitForTurn, recordTime: () => 0 },
   } as unknown as DriftPorts;
@@ -147,12 +157,12 @@ it('[G-06] finds the drift of thousands of definitions in turns, and of each obs
   const events: string[] = [];
   const turns: (() => void)[] = [];
   const ports = {
-    audit: {
-      event: ({ name, change }: { name: string; change: string }) => events.push(`${change} ${name}`),
-    },
-    streams: { announce: () => undefined },
+    record: ({ name, change }: { name: string; change: string }) => events.push(`${change} ${name}`),
+    announce: () => undefined,
     emit: () => undefined,
-    snapshotOf: () => ({ catalogFor: () => NO_CATALOG }),
+    catalogOf: () => NO_CATALOG,
+    mask: (text: string) => text,
+    findings: NO_FINDINGS,
     classes: createDriftClasses(async () => undefined),
     loopScheduler: {
       waitForTurn: () => new Promise<void>((resolve) => turns.push(resolve)),
@@ -215,16 +225,20 @@ function rig() {
     ],
     () => undefined,
   );
+  const record = ({ type, ...event }: SecurityEvent) => {
+    events.push(`${type} ${'name' in event ? event.name : ''}`);
+    return 0;
+  };
   const ports = {
-    audit: {
-      event: ({ type, name }: { type: string; name: string }) => events.push(`${type} ${name}`),
-    },
-    streams: { announce: () => current.announce() },
+    record,
+    announce: () => current.announce(),
     emit,
-    snapshotOf: (_runtime: unknown, { lock }: ReturnType<typeof versionNow>) => {
+    catalogOf: (_runtime: unknown, { lock }: ReturnType<typeof versionNow>) => {
       const names = (kind: 'tool') => [...lock.pins[kind].keys()];
-      return { catalogFor: () => ({ ...NO_CATALOG, names }) };
+      return { ...NO_CATALOG, names };
     },
+    mask: (text: string) => text,
+    findings: createFindingReport({ record, emit }),
     classes: createDriftClasses(async () => undefined),
     loopScheduler: {
       waitForTurn: () => new Promise<void>((resolve) => turns.push(resolve)),

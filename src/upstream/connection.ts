@@ -3,16 +3,15 @@
 
 import type { Socket } from 'node:net';
 import type { UpstreamSettings } from '../config/settings.js';
-import type { MarkKeys } from '../inspection/redaction-marks.js';
 import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH } from '../protocol/json/json.js';
 import type { Listing } from '../protocol/methods.js';
 import { readServerJson } from '../protocol/odd-items.js';
 import { LEGACY_SSE_VERSION } from '../protocol/versions/revisions.js';
 import type { KeyRing } from '../state/keys.js';
-import type { Log } from '../telemetry/log.js';
-import { createLegacySseUpstreamClient } from '../upstream/adapters/legacy-sse/adapter.js';
-import { createUpstreamClient, type SessionUpstream, type UpstreamClient } from '../upstream/client.js';
+import { createLoopScheduler } from '../work/turns.js';
+import { createLegacySseUpstreamClient } from './adapters/legacy-sse/adapter.js';
+import { createUpstreamClient, type SessionUpstream, type UpstreamClient } from './client.js';
 import {
   type AssertionSigner,
   createAssertion,
@@ -20,21 +19,19 @@ import {
   createPresenter,
   type Presenter,
   type RegisterCredential,
-} from '../upstream/credentials/credentials.js';
-import type { ListingFailure } from '../upstream/discovery/discovery.js';
-import { createSendRequest, type ExchangeError, type SendRequest } from '../upstream/exchange.js';
-import { createLegacySseRequest } from '../upstream/legacy-sse-requests.js';
-import type { MessageReader } from '../upstream/response-messages.js';
-import { createResponseBufferQuota, type ResponseBufferQuota } from '../upstream/response-reader.js';
+} from './credentials/credentials.js';
+import type { ListingFailure } from './discovery/discovery.js';
+import { createSendRequest, type ExchangeError, type SendRequest } from './exchange.js';
+import { createLegacySseRequest } from './legacy-sse-requests.js';
+import type { MessageReader } from './response-messages.js';
+import { createResponseBufferQuota, type ResponseBufferQuota } from './response-reader.js';
 import {
   addressesFor,
   connectOptionsFor,
   connectOptionsForSocket,
   describeConnectionError,
   type GuardedFetch,
-} from '../upstream/safe-fetch.js';
-import { type Inspection, type OwnCredentialsOf, startInspection } from '../work/inspection.js';
-import { createLoopScheduler } from '../work/turns.js';
+} from './safe-fetch.js';
 
 const LISTING_ERRORS: { readonly [error in ExchangeError]: string } = {
   unavailable: 'it cannot be reached, or answered that it is not available',
@@ -68,35 +65,7 @@ export function listingNotes({ unavailable = [], leftOut = [] }: Listing): reado
 
 // What the upstreams of one process share, so that none can use all of it: the event loop, the worker thread that reads
 // and inspects beside it, and the memory for buffered responses.
-type UpstreamResources = Pick<ConnectionPorts, 'readJson' | 'loopScheduler' | 'bufferQuota'>;
-
-export type SharedResources = UpstreamResources & { readonly inspection: Inspection };
-
-/**
- * The caller closes the inspection. `ownCredentialsOf`: the gateway's credentials that an upstream received and may
- * echo.
- */
-export function createSharedResources(
-  log: Log,
-  ownCredentialsOf: OwnCredentialsOf,
-  ring: Pick<KeyRing, 'hmacAll'>,
-): SharedResources {
-  const loopScheduler = createLoopScheduler();
-  const inspection = startInspection(log, loopScheduler, ownCredentialsOf, markKeys(ring));
-  return {
-    loopScheduler,
-    inspection,
-    readJson: inspection.readJson,
-    bufferQuota: createResponseBufferQuota(),
-  };
-}
-
-/** The purpose of the keys from which the tags of redaction marks are derived. */
-const MARK_PURPOSE = 'redaction-mark';
-
-function markKeys(ring: Pick<KeyRing, 'hmacAll'>): MarkKeys {
-  return ring.hmacAll(MARK_PURPOSE, 'tags');
-}
+export type UpstreamResources = Pick<ConnectionPorts, 'readJson' | 'loopScheduler' | 'bufferQuota'>;
 
 /** For the command line, which waits for one upstream only and needs no worker thread. */
 export function createSingleUpstreamResources(): UpstreamResources {

@@ -2,36 +2,37 @@
 // and which clause of each does not hold. Found when somebody looks, by the policies and definitions in force then.
 // docs/reference/listeners.md#the-console; docs/reference/policies.md.
 
-import type { DecisionExplanation } from '../admin/pages.js';
 import { type AuditRecord, valueAt } from '../audit/chain.js';
 import { noteGroups, readCall } from '../audit/recorded.js';
 import { supposePrincipal } from '../auth/principal.js';
+import type { Settings } from '../config/settings.js';
 import { NO_CATALOG } from '../policy/decide.js';
-import { explainRules } from '../policy/explain.js';
-import { PLAIN_SESSION } from '../protocol/versions/session.js';
-import type { Version } from './config-version.js';
-import type { SnapshotOf } from './snapshot.js';
-import type { Runtimes } from './upstreams.js';
+import type { Catalog } from '../policy/definitions.js';
+import { explainRules, type WrittenRules } from '../policy/explain.js';
+import type { PolicySet } from '../policy/rules.js';
+import type { DecisionExplanation } from './pages.js';
 
 type ExplanationSources = {
-  readonly version: () => Version;
-  readonly runtimes: Pick<Runtimes, 'get'>;
-  readonly snapshotOf: SnapshotOf;
+  readonly version: () => {
+    readonly settings: Settings;
+    readonly policies: PolicySet;
+    /** The rules as they were written, and facts about each issuer. */
+    readonly written: WrittenRules;
+    readonly issuerFacts: Parameters<typeof readCall>[2]['outline']['issuerFacts'];
+    readonly hashes: { readonly policy: string };
+  };
+  /** The newest catalog of an upstream, as a plain client sees it; `undefined` for one that is not configured. */
+  readonly catalogAt: (upstream: string) => Catalog | undefined;
 };
 
 /** Explains one of these records; `undefined` if rules did not decide it, or the record does not say enough. */
-export function createDecisionExplainer({ version, runtimes, snapshotOf }: ExplanationSources) {
+export function createDecisionExplainer({ version, catalogAt }: ExplanationSources) {
   return (record: AuditRecord, all: readonly AuditRecord[]): DecisionExplanation | undefined => {
     const current = version();
     const { policies, written, hashes } = current;
     const groups = new Map<string, Set<string>>();
     for (const one of all) noteGroups(one, groups);
-    const catalogOf = (upstream: string) => {
-      const runtime = runtimes.get(upstream);
-      return runtime === undefined
-        ? { ...NO_CATALOG, upstream }
-        : snapshotOf(runtime, current).catalogFor(PLAIN_SESSION);
-    };
+    const catalogOf = (upstream: string) => catalogAt(upstream) ?? { ...NO_CATALOG, upstream };
     const outline = {
       upstreams: [...current.settings.upstreams.values()],
       issuerFacts: current.issuerFacts,

@@ -5,7 +5,7 @@
 // docs/reference/definitions.md.
 
 import { basename, dirname, join, relative } from 'node:path';
-import { type ReviewDetail, type ReviewItem, type ReviewPort, reviewCommands } from '../admin/review-pages.js';
+import type { Settings } from '../config/settings.js';
 import { type DefinitionFinding, isAbout, type ScannedDefinition } from '../inspection/definitions/scan.js';
 import type { FormsToCompare } from '../inspection/jobs.js';
 import {
@@ -23,6 +23,8 @@ import {
 import { unifiedPatch } from '../pins/diff.js';
 import { NO_DIGEST, type PinnedKind, sha256Hex } from '../pins/digest.js';
 import { formsNotOffered, type ItemDifference, isInformational } from '../pins/drift.js';
+import { type DriftClasses, isOpen, measure } from '../pins/drift-classes.js';
+import { modeOf } from '../pins/drift-report.js';
 import {
   approvedVersions,
   emptyLock,
@@ -36,19 +38,24 @@ import {
 } from '../pins/lock.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
-import { PLAIN_SESSION } from '../protocol/versions/session.js';
 import { isShownAsIs } from '../text/escaping.js';
+import type { Runtimes, UpstreamRuntime } from '../upstream/runtimes.js';
 import type { DefinitionTasks } from '../work/inspection.js';
-import type { Version } from './config-version.js';
-import { type DriftClasses, isOpen, measure } from './drift-classes.js';
-import { modeOf } from './drift-report.js';
-import type { SnapshotOf } from './snapshot.js';
-import type { Runtimes, UpstreamRuntime } from './upstreams.js';
+import { type ReviewDetail, type ReviewItem, type ReviewPort, reviewCommands } from './review-pages.js';
+
+/** What is read of a configuration version; the exceptions and the deployment go to the comparison as they are. */
+type Version = {
+  readonly settings: Settings;
+  readonly locks: ReadonlyMap<string, Lock>;
+  readonly shadowing: unknown;
+  readonly deployment: unknown;
+};
 
 type ReviewSources = {
   readonly version: () => Version;
   readonly runtimes: Pick<Runtimes, 'get' | 'all'>;
-  readonly snapshotOf: SnapshotOf;
+  /** The newest catalog of an upstream, as a plain client sees it. */
+  readonly catalogOf: (runtime: UpstreamRuntime) => Catalog;
   readonly classes: DriftClasses;
   /** Runs on another thread, because a hostile definition takes seconds. */
   readonly definitions: DefinitionTasks;
@@ -86,7 +93,7 @@ const MAX_PATCH_CHARACTERS = 400_000;
 const WITHHELD: ReadonlySet<string> = new Set(['blocked', 'invalid', 'shadowed', 'poisoned']);
 
 export function createReview(sources: ReviewSources): ReviewPort {
-  const { version, runtimes, snapshotOf, classes } = sources;
+  const { version, runtimes, catalogOf, classes } = sources;
   const cache = new WeakMap<UpstreamRuntime, Cached>();
   /** An entry is rebuilt when anything that its detail depends on changes. */
   const details = new WeakMap<Entry, Promise<Made>>();
@@ -101,7 +108,7 @@ export function createReview(sources: ReviewSources): ReviewPort {
   function cachedOf(runtime: UpstreamRuntime): Cached {
     const current = version();
     const contentDigest = runtime.observed()?.contentDigest;
-    const catalog = snapshotOf(runtime, current).catalogFor(PLAIN_SESSION);
+    const catalog = catalogOf(runtime);
     const known = cache.get(runtime);
     const isSame = known?.version === current && known.contentDigest === contentDigest;
     if (isSame && known.catalog === catalog && known.revision === classes.revision()) return known;
@@ -128,7 +135,7 @@ export function createReview(sources: ReviewSources): ReviewPort {
       const known = details.get(entry);
       if (known !== undefined) return (await known).detail;
       const current = version();
-      const catalog = snapshotOf(entry.runtime, current).catalogFor(PLAIN_SESSION);
+      const catalog = catalogOf(entry.runtime);
       const made = detailOf(entry, current, catalog, sources);
       details.set(entry, made);
       // What failed is tried again at the next request.

@@ -1,19 +1,20 @@
 // What the console shows of one definition: scanned beside the event loop, once, and never guessed.
 
 import { describe, expect, it } from 'vitest';
+import { createReview } from '../../../src/admin/review.js';
 import { alertOf } from '../../../src/admin/review-pages.js';
 import type { Version } from '../../../src/gateway/config-version.js';
-import { createDriftClasses } from '../../../src/gateway/drift-classes.js';
-import { NO_FIRST_USE } from '../../../src/gateway/first-use.js';
-import { createReview } from '../../../src/gateway/review.js';
-import type { SnapshotOf } from '../../../src/gateway/snapshot.js';
-import type { UpstreamRuntime } from '../../../src/gateway/upstreams.js';
 import type { DefinitionFinding } from '../../../src/inspection/definitions/scan.js';
 import { type DefinitionTask, runDefinitionTask } from '../../../src/inspection/jobs.js';
+import { createDriftClasses } from '../../../src/pins/drift-classes.js';
+import { NO_FIRST_USE } from '../../../src/pins/first-use.js';
 import type { Lock } from '../../../src/pins/lock.js';
 import { NO_CATALOG } from '../../../src/policy/decide.js';
+import type { UpstreamRuntime } from '../../../src/upstream/runtimes.js';
 import type { DefinitionTasks } from '../../../src/work/inspection.js';
 import { lockOf, observedOf, pinOf, toolOf, versionOf } from '../pins/samples.js';
+
+const CATALOG = { ...NO_CATALOG, upstream: 'github' };
 
 const FINDING: DefinitionFinding = {
   ...{ id: 'secrecy-1', kind: 'secrecy', tier: 'block', pointer: '/description' },
@@ -44,7 +45,6 @@ function reviewOf(
     shadowing: [],
     deployment: { upstreams: [], aggregates: [['github', 'desk']] },
   } as unknown as Version;
-  const snapshotOf = (() => ({ catalogFor: () => NO_CATALOG })) as unknown as SnapshotOf;
   const definitions = (async (task: DefinitionTask, text: string) => {
     if (task !== 'scan') return runDefinitionTask({ task, text });
     scanned.push(text);
@@ -55,7 +55,7 @@ function reviewOf(
   const review = createReview({
     version: () => version,
     runtimes: { get: () => runtime, all: () => [runtime] },
-    snapshotOf,
+    catalogOf: () => CATALOG,
     classes: createDriftClasses(definitions),
     definitions,
     now: () => 0,

@@ -9,11 +9,11 @@ import {
   createFirstUse,
   createStoreKeeper,
   type FirstUseKeeper,
-} from '../../../src/gateway/first-use.js';
+} from '../../../src/pins/first-use.js';
 import { divideLock } from '../../../src/pins/lock.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { withSlowClock } from '../../support/timing.js';
-import { observedOf, toolOf } from '../pins/samples.js';
+import { observedOf, toolOf } from './samples.js';
 
 const FIRST = toolOf('read');
 const OTHER = toolOf('read', { description: 'Reads everything.' });

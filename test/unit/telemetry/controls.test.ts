@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createControls } from '../../../src/gateway/controls.js';
 import { createEvents } from '../../../src/policy/events.js';
+import { createControls } from '../../../src/telemetry/controls.js';
 import { NOW } from '../audit/samples.js';
 
 describe('createControls', () => {

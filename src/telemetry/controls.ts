@@ -2,20 +2,22 @@
 // than configured is `degraded`, one that the configuration turns off is `off`; both carry a reason. Metrics and the
 // admin listener show the table. Nothing is turned on or off here.
 
-import type { ControlRow } from '../admin/api.js';
-import type { Identity } from '../auth/identity.js';
 import { isLoopbackHost } from '../config/checks/addresses.js';
 import { BUILT_IN_PROFILES } from '../config/profiles.js';
-import type { AggregateSettings, InspectionProfile, Network, Settings, UpstreamSettings } from '../config/settings.js';
+import type {
+  AggregateSettings,
+  InspectionProfile,
+  IssuerSettings,
+  Network,
+  Settings,
+  UpstreamSettings,
+} from '../config/settings.js';
 import { BLOCK_TARGETS, type BlockTarget } from '../policy/blocks.js';
 import type { ControlState, Emit, EventName } from '../policy/events.js';
 import type { Shadow } from '../policy/rules.js';
 import type { StoreStatus } from '../state/memory.js';
 import { type Block, endOf } from '../state/revocations.js';
-import { countOf } from '../text/wording.js';
-import { firstOf } from './config-version.js';
-import type { Aggregates } from './snapshot.js';
-import { NOT_LISTED_YET, type Runtimes, type UpstreamRuntime } from './upstreams.js';
+import { countOf, firstOf } from '../text/wording.js';
 
 /**
  * A control by name; one of several with what it protects: an issuer, an upstream, a profile, an aggregate, a listener.
@@ -40,6 +42,19 @@ type ControlName =
   | 'tls:data'
   | `inspection:${string}`
   | `endpoint:${string}`;
+
+/** A row of the table of controls. */
+export type ControlRow = {
+  readonly control: string;
+  readonly state: ControlState;
+  /**
+   * Why it is not armed, or what it promises while it is; mostly empty when it is armed. Fixed texts, of a rejected
+   * reload the first error in the files, and of blocks what administrators wrote.
+   */
+  readonly reason: string;
+  /** RFC 3339: since when it is in this state. */
+  readonly since: string;
+};
 
 export interface Controls {
   set(control: ControlName, state: ControlState, reason?: string): void;
@@ -73,11 +88,37 @@ export function createControls({ now, emit }: ControlPorts): Controls {
   };
 }
 
+/** An issuer, with the state of its keys or of its introspection. `lastSuccessAt`: milliseconds since the epoch. */
+type IssuerStatuses = {
+  readonly issuers: ReadonlyMap<string, IssuerSettings>;
+  statuses(): ReadonlyMap<
+    string,
+    {
+      readonly state: ControlState;
+      readonly failure?: string | undefined;
+      readonly lastSuccessAt?: number | undefined;
+    }
+  >;
+};
+
+type UpstreamStatus = {
+  readonly settings: UpstreamSettings;
+  readonly presenter: { states(): readonly { readonly state: ControlState; readonly detail: string }[] };
+  /** What is trusted because it was offered first, in words. */
+  readonly firstUse: { describe(): string };
+  /** `undefined` before the first listing. */
+  observed(): object | undefined;
+  isFresh(): boolean;
+  isUp(): boolean;
+  /** What of the last listings could not be read, one clause each. */
+  listingNotes(): readonly string[];
+};
+
 type ControlSources = {
   readonly settings: Settings;
-  readonly identity: Identity;
-  readonly runtimes: Pick<Runtimes, 'get' | 'all'>;
-  readonly aggregates: Aggregates;
+  readonly identity: IssuerStatuses;
+  readonly runtimes: { get(upstream: string): UpstreamStatus | undefined; all(): Iterable<UpstreamStatus> };
+  readonly aggregates: { countHidden(name: string): number };
   /** `undefined` while every sink works. */
   readonly auditError: string | undefined;
   /** Why the pins of an upstream are not as they should be, in words; empty if they are. */
@@ -99,6 +140,8 @@ type ControlSources = {
 };
 
 const MS_PER_SECOND = 1000;
+/** Why a control is degraded at every start, until the first listing ends. */
+const NOT_LISTED_YET = 'the upstream has not been listed yet';
 
 /** Brings the table of controls up to date, and reports what metrics repeat of it. */
 export function refreshControls(controls: Controls, emit: Emit, sources: ControlSources): void {
@@ -309,7 +352,7 @@ function setAudience(
 /** The credentials sent to the upstream: the state for callers, or the degraded one of any of them. */
 function setUpstreamCredentials(
   controls: Controls,
-  { settings: upstream, presenter }: UpstreamRuntime,
+  { settings: upstream, presenter }: UpstreamStatus,
   settings: Settings,
 ): void {
   const { name, identity } = upstream;
@@ -365,7 +408,7 @@ function setProfile(controls: Controls, { name, request, result }: InspectionPro
 const MAX_LISTING_NOTES = 5;
 
 /** What differs or is withheld is hidden and refused, and somebody has to look at it. The reasons name it. */
-function setPins(controls: Controls, runtime: UpstreamRuntime, problems: readonly string[]): void {
+function setPins(controls: Controls, runtime: UpstreamStatus, problems: readonly string[]): void {
   const { name, pinning } = runtime.settings;
   const reasons = [...problems];
   if (pinning.mode === 'off') {

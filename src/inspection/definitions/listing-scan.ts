@@ -1,27 +1,23 @@
 // Scans what an upstream offers and nobody approved, before anything of it is shown: complete listings of the gateway's
 // own, and without pinning the pages of clients too. Verdicts are kept by the content of a definition. What could not be
-// scanned counts as if a reason to withhold it had been found. What is found is recorded and counted once while it
-// lasts, and named in the control of the upstream's pins. docs/reference/scan.md; docs/reference/audit.md.
+// scanned counts as if a reason to withhold it had been found. docs/reference/scan.md.
 
-import type { Audit } from '../audit/audit.js';
-import type { PinningSettings, UpstreamSettings } from '../config/settings.js';
-import type { DefinitionFinding, ScannedDefinition } from '../inspection/definitions/scan.js';
-import { type PinName, pinOf } from '../pins/approval.js';
-import type { WithheldByScan } from '../pins/catalog.js';
-import { contentOf, digestOnce, sha256Hex } from '../pins/digest.js';
-import { itemsByKind, type Observed, observeText, shownItemsOf } from '../pins/last-seen.js';
-import { approvedVersions, type Lock, nameOf, PIN_KINDS } from '../pins/lock.js';
-import type { PinKind } from '../policy/definitions.js';
-import type { Emit } from '../policy/events.js';
-import { runInTurns } from '../protocol/json/incremental.js';
-import type { JsonObject } from '../protocol/jsonrpc.js';
-import type { Listing } from '../protocol/methods.js';
-import { BoundedMap } from '../state/bounds.js';
-import { groupBy } from '../text/grouping.js';
-import type { MessageReader } from '../upstream/response-messages.js';
+import type { PinningSettings } from '../../config/settings.js';
+import { type PinName, pinOf } from '../../pins/approval.js';
+import type { WithheldByScan } from '../../pins/catalog.js';
+import { contentOf, digestOnce, sha256Hex } from '../../pins/digest.js';
+import { itemsByKind, type Observed, observeText, shownItemsOf } from '../../pins/last-seen.js';
+import { approvedVersions, type Lock, nameOf, PIN_KINDS } from '../../pins/lock.js';
+import type { PinKind } from '../../policy/definitions.js';
+import { runInTurns, type Turns } from '../../protocol/json/incremental.js';
+import type { JsonObject } from '../../protocol/jsonrpc.js';
+import type { Listing } from '../../protocol/methods.js';
+import { BoundedMap } from '../../state/bounds.js';
+import { groupBy } from '../../text/grouping.js';
+import type { DefinitionFinding, ScannedDefinition } from './scan.js';
 
 /** What the scan found in a definition that is offered now. `isFailed`: it could not be scanned. */
-type ScannedItem = PinName & {
+export type ScannedItem = PinName & {
   /** SHA-256 of its content, which is not its digest in the lock file. */
   readonly content: string;
   /** Of the tiers block and review, the gravest first. */
@@ -44,9 +40,15 @@ export type DefinitionScan = {
   revision(): number;
 };
 
+/**
+ * Scans the definitions of one server together, on another thread; `text` is JSON of a list of `ScannedDefinition`.
+ * `undefined` if the scan did not finish. Never rejects.
+ */
+export type ScanDefinitions = (text: string, upstream: string) => Promise<readonly DefinitionFinding[] | undefined>;
+
 type ScanPorts = {
-  readonly scanDefinitions: (text: string, upstream: string) => Promise<readonly DefinitionFinding[] | undefined>;
-  readonly messageReader: MessageReader;
+  readonly scanDefinitions: ScanDefinitions;
+  readonly turns: Turns;
   /** The lock file in force. */
   readonly lock: () => Lock | undefined;
 };
@@ -100,7 +102,7 @@ function keyOf(items: readonly Pick<Item, 'kind' | 'name' | 'definition'>[]): st
 export function createDefinitionScan({ scan }: Pick<PinningSettings, 'scan'>, ports: ScanPorts): DefinitionScan {
   const verdicts = new BoundedMap<string, ScannedItem>(MAX_VERDICTS, MAX_VERDICT_CHARS);
   const scannedParts = new BoundedMap<string, true>(MAX_PARTS);
-  const { messageReader } = ports;
+  const { turns } = ports;
   let revision = 0;
   let listings: Promise<void> = Promise.resolve();
 
@@ -111,16 +113,16 @@ export function createDefinitionScan({ scan }: Pick<PinningSettings, 'scan'>, po
 
   function scanItems(items: readonly ScannedDefinition[]): Promise<readonly DefinitionFinding[] | undefined> {
     const definitions = items.map(({ kind, name, definition }) => ({ kind, name, definition }));
-    return ports.scanDefinitions(JSON.stringify(definitions), messageReader.upstream);
+    return ports.scanDefinitions(JSON.stringify(definitions), turns.upstream);
   }
 
   /** Scans definitions in parts, and notes what was found in those of them that count. */
   async function review(items: readonly Item[], counts: (item: Item) => boolean): Promise<void> {
-    await runInTurns(messageReader, items, ({ definition }) => void contentOf(definition));
+    await runInTurns(turns, items, ({ definition }) => void contentOf(definition));
     const startedMs = performance.now();
     const parts = divide(items);
     const due = parts.filter((part) => part.own.some(counts) && !isReviewed(part, counts));
-    messageReader.loopScheduler.recordTime(startedMs);
+    turns.loopScheduler.recordTime(startedMs);
     if (due.length === 0) return;
     // Names are compared with all others of the server, however many parts its definitions have.
     const named = parts.length === 1 ? [] : await scanItems(items.map(nameAlone));
@@ -168,7 +170,7 @@ export function createDefinitionScan({ scan }: Pick<PinningSettings, 'scan'>, po
     async scanPage(kind, definitions) {
       if (scan === 'off') return;
       const items: Item[] = [];
-      await runInTurns(messageReader, definitions, (definition) => {
+      await runInTurns(turns, definitions, (definition) => {
         const name = nameOf(kind, definition);
         if (name === undefined) return;
         items.push({ kind, name, definition, digest: digestOnce(kind, definition, true) });
@@ -243,84 +245,4 @@ function offeredForms(observed: Observed, { kind, name }: PinName): readonly Off
   return observed.listings.flatMap(({ instructions }) =>
     instructions === undefined ? [] : [{ digest: instructions.digest, definition: instructions.text }],
   );
-}
-
-/** An upstream with what its definitions were scanned by, and the lock file in force. */
-type ScannedUpstream = {
-  readonly settings: Pick<UpstreamSettings, 'name' | 'pinning'>;
-  readonly scan: Pick<DefinitionScan, 'found'>;
-  lock(): Lock | undefined;
-};
-
-type FindingPorts = {
-  readonly audit: Pick<Audit, 'event'>;
-  readonly emit: Emit;
-};
-
-type FindingReport = {
-  /** Returns the items in which something new was found; `record` writes what was found in one of them. */
-  news(runtime: ScannedUpstream, observed: Observed | undefined, lock: Lock | undefined): readonly ScannedItem[];
-  /** False if all of it is only counted. */
-  record(runtime: ScannedUpstream, item: ScannedItem): boolean;
-  /** The definitions that the scan would keep from being used, at the last call of `news`. */
-  blocked(upstream: string): readonly PinName[];
-};
-
-/** What an item that could not be scanned is recorded as. */
-const SCAN_FAILED = {
-  id: 'scan-failed',
-  kind: 'scan-failed',
-  tier: 'block',
-  pointer: '',
-  evidence: '',
-  reason: 'The definition could not be scanned.',
-} as const;
-
-type RecordedFinding = Omit<DefinitionFinding, 'item' | 'kind'> & { readonly kind: string };
-
-function findingsToRecord({ findings, isFailed }: ScannedItem): readonly RecordedFinding[] {
-  return isFailed ? [SCAN_FAILED] : findings;
-}
-
-function isBlocking(item: ScannedItem): boolean {
-  return findingsToRecord(item).some(({ tier }) => tier === 'block');
-}
-
-/** Creates the report of what the scans of all upstreams find. */
-export function createFindingReport({ audit, emit }: FindingPorts): FindingReport {
-  const reported = new Map<string, ReadonlySet<string>>();
-  const blocked = new Map<string, readonly PinName[]>();
-
-  /** False if it is only counted. */
-  function recordFinding(runtime: ScannedUpstream, item: ScannedItem, finding: RecordedFinding): boolean {
-    const { name: upstream, pinning } = runtime.settings;
-    const { kind, name } = item;
-    const { id, kind: found, tier, pointer, evidence, reason } = finding;
-    const action = tier === 'block' && pinning.scan === 'block' ? 'withhold' : 'flag';
-    const isPinned = pinOf(runtime.lock(), { kind, name }) !== undefined;
-    const suppressed = audit.event({
-      ...{ type: 'pin.finding', upstream, kind, name, isPinned },
-      ...{ finding: id, found, tier, pointer, evidence, action },
-    });
-    emit('found', { upstream, kind, name, found, isGrave: tier === 'block', action, reason, suppressed });
-    return suppressed !== undefined;
-  }
-
-  return {
-    blocked: (upstream) => blocked.get(upstream) ?? [],
-    news(runtime, observed, lock) {
-      const { name } = runtime.settings;
-      const found = runtime.scan.found(observed, lock);
-      const keys = found.map((item) => `${item.content} ${findingsToRecord(item).map(({ id }) => id)}`);
-      const before = reported.get(name);
-      reported.set(name, new Set(keys));
-      const blocking = found.filter(isBlocking).map(({ kind, name: item }) => ({ kind, name: item }));
-      blocked.set(name, blocking);
-      return found.filter((_, index) => before?.has(keys[index] ?? '') !== true);
-    },
-    record: (runtime, item) =>
-      findingsToRecord(item)
-        .map((finding) => recordFinding(runtime, item, finding))
-        .includes(true),
-  };
 }

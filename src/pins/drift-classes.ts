@@ -2,14 +2,23 @@
 // because a hostile definition of a megabyte takes a second. Until then, and where that fails, a difference is
 // `unclassified`, and as visible as any other. docs/reference/definitions.md#drift.
 
-import type { Change } from '../pins/comparison.js';
-import { formOf } from '../pins/digest.js';
-import { classifyPair, type DefinitionPair, type ItemDifference, walkDifferences } from '../pins/drift.js';
-import type { Observed } from '../pins/last-seen.js';
-import type { Lock } from '../pins/lock.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounds.js';
-import type { DefinitionTasks } from '../work/inspection.js';
+import type { Change } from './comparison.js';
+import { formOf } from './digest.js';
+import { classifyPair, type DefinitionPair, type ItemDifference, walkDifferences } from './drift.js';
+import type { Observed } from './last-seen.js';
+import type { Lock } from './lock.js';
+
+/**
+ * Classifies on another thread; `text` is JSON of a list of `DefinitionPair`. `undefined` if that did not finish. Never
+ * rejects.
+ */
+type ClassifyPairs = (
+  task: 'classes',
+  text: string,
+  upstream: string,
+) => Promise<readonly (readonly Change[])[] | undefined>;
 
 export type DriftClasses = {
   /** Every difference, those whose classes are not known as `unclassified`. */
@@ -56,7 +65,7 @@ function openOf(difference: ItemDifference): OpenDifference | undefined {
 }
 
 export function createDriftClasses(
-  definitions: DefinitionTasks,
+  classifyPairs: ClassifyPairs,
   nowMs: () => number = () => performance.now(),
 ): DriftClasses {
   const known = new BoundedMap<string, readonly Change[]>(MAX_KNOWN);
@@ -73,7 +82,7 @@ export function createDriftClasses(
 
   async function classifyPart(upstream: string, part: readonly OpenDifference[]): Promise<void> {
     const text = JSON.stringify(part.map(({ pair }) => pair));
-    const outcome = await definitions('classes', text, upstream);
+    const outcome = await classifyPairs('classes', text, upstream);
     for (const [index, { difference }] of part.entries()) {
       const key = keyOfDifference(difference);
       const changes = outcome?.[index];

@@ -2,43 +2,55 @@
 // that they are trusted on first use. Drift is recorded, reported and announced to clients whose lists it changes
 // (docs/reference/definitions.md#drift).
 
-import type { Audit } from '../audit/audit.js';
 import type { UpstreamSettings } from '../config/settings.js';
-import { redactForRecord } from '../inspection/capture.js';
-import { findDecisions, type PinDecision, type PinName } from '../pins/approval.js';
-import { compileDefinition } from '../pins/catalog.js';
-import {
-  createDriftWatch,
-  type DriftRound,
-  type DriftWatch,
-  type ItemDifference,
-  isInformational,
-} from '../pins/drift.js';
-import { type Observed, shownItemsOf } from '../pins/last-seen.js';
-import { approvedVersions, type Lock, PIN_KINDS } from '../pins/lock.js';
-import type { PinKind, PinState } from '../policy/definitions.js';
+import type { Catalog, PinKind, PinState } from '../policy/definitions.js';
 import type { Emit } from '../policy/events.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
+import type { RecordEvent } from '../policy/security-events.js';
 import { mirroredParameters } from '../protocol/headers.js';
 import type { LoopScheduler } from '../protocol/json/incremental.js';
 import { isObject } from '../protocol/jsonrpc.js';
 import { LIST_CHANGED_NOTIFICATIONS } from '../protocol/subscriptions.js';
-import { PLAIN_SESSION } from '../protocol/versions/session.js';
-import type { StreamRegistry } from '../proxy/stream-registry.js';
-import { cleanForeign } from '../text/escaping.js';
-import type { Version } from './config-version.js';
-import { createFindingReport } from './definition-scan.js';
+import { cleanForeign, type MaskText } from '../text/escaping.js';
+import { findDecisions, type PinDecision, type PinName } from './approval.js';
+import { compileDefinition } from './catalog.js';
+import { createDriftWatch, type DriftRound, type DriftWatch, type ItemDifference, isInformational } from './drift.js';
 import { type DriftClasses, isOpen } from './drift-classes.js';
-import type { SnapshotOf } from './snapshot.js';
-import type { UpstreamRuntime } from './upstreams.js';
+import type { FirstUse } from './first-use.js';
+import { type Observed, shownItemsOf } from './last-seen.js';
+import { approvedVersions, type Lock, PIN_KINDS } from './lock.js';
 
-type DriftPorts = {
-  readonly audit: Pick<Audit, 'event'>;
+/** An upstream with what it offers and what of that is trusted. */
+export type PinnedUpstream = {
+  readonly settings: UpstreamSettings;
+  readonly firstUse: Pick<FirstUse, 'isSettled'>;
+  /** The lock file in force, with what is trusted besides. */
+  lock(): Lock | undefined;
+  observed(): Observed | undefined;
+};
+
+/** What is read of a configuration version. */
+type PinnedVersion = { readonly settings: { readonly upstreams: ReadonlyMap<string, UpstreamSettings> } };
+
+/** What the scan has found, which is reported together with drift. */
+type FindingReport<Upstream> = {
+  /** One function for each item in which something new was found, which records it; false if it was only counted. */
+  news(upstream: Upstream, observed: Observed | undefined, lock: Lock | undefined): readonly (() => boolean)[];
+  /** The definitions that the scan would keep from being used, at the last call of `news`. */
+  blocked(upstream: string): readonly PinName[];
+};
+
+type DriftPorts<Upstream, Version> = {
+  readonly record: RecordEvent;
   readonly emit: Emit;
-  readonly streams: StreamRegistry;
-  readonly snapshotOf: SnapshotOf;
+  /** Announces on the open streams of an upstream that a list changed. */
+  readonly announce: (upstream: string, method: string) => void;
+  readonly catalogOf: (upstream: Upstream, version: Version) => Catalog;
   readonly classes: DriftClasses;
+  readonly findings: FindingReport<Upstream>;
   readonly loopScheduler: LoopScheduler;
+  /** Masks what an upstream wrote, for the log and the controls. */
+  readonly mask: MaskText;
 };
 
 /** Differences and decisions beyond this number are found and recorded in slices of the event loop. */
@@ -62,8 +74,8 @@ const MAX_WAITING = 4;
  * One report of what was offered when it was asked for, because something else may be by the time it is made: the new
  * differences found so far, and the steps that find the others.
  */
-type Pass = {
-  readonly runtime: UpstreamRuntime;
+type Pass<Upstream, Version> = {
+  readonly runtime: Upstream;
   readonly version: Version;
   readonly lock: Lock | undefined;
   readonly observed: Observed | undefined;
@@ -72,10 +84,10 @@ type Pass = {
 };
 
 /** The reports of one upstream that wait for the one that is being made, and the end of them all. */
-type Queue = { readonly waiting: Pass[]; readonly ended: Promise<void> };
+type Queue<Upstream, Version> = { readonly waiting: Pass<Upstream, Version>[]; readonly ended: Promise<void> };
 
 /** Takes the steps of some names. False if there are no more. */
-function takeSteps({ steps, drifts }: Pass, round: DriftRound): boolean {
+function takeSteps({ steps, drifts }: Pick<Pass<unknown, unknown>, 'steps' | 'drifts'>, round: DriftRound): boolean {
   for (let taken = 0; taken < MAX_AT_ONCE; taken += 1) {
     const step = steps.next();
     if (step.done === true) return false;
@@ -85,27 +97,30 @@ function takeSteps({ steps, drifts }: Pass, round: DriftRound): boolean {
 }
 
 /** Reports drift. It keeps a watch per upstream, so that no difference is reported twice. */
-export function createDriftReport(ports: DriftPorts): {
+export function createDriftReport<Upstream extends PinnedUpstream, Version extends PinnedVersion>(
+  ports: DriftPorts<Upstream, Version>,
+): {
   /**
    * To be called after a new observation or a new configuration version. Resolves once no report of the upstream is being
    * made; nothing if this one is complete already. Never throws or rejects.
    */
-  report(runtime: UpstreamRuntime, version: Version): Promise<void> | undefined;
+  report(runtime: Upstream, version: Version): Promise<void> | undefined;
   /** Why the pins of an upstream are not as they should be, in words that name the items; empty if they are. */
   describe(upstream: UpstreamSettings): readonly string[];
   /** Reports where clients reach an upstream and what of it is pinned. */
-  announce(runtime: UpstreamRuntime, version: Version): void;
+  announce(runtime: Upstream, version: Version): void;
 } {
+  type OwnPass = Pass<Upstream, Version>;
   const watches = new Map<string, DriftWatch>();
-  const findings = createFindingReport(ports);
+  const { findings } = ports;
   const unusable = new Map<string, readonly UnusableItem[]>();
-  const queues = new Map<string, Queue>();
+  const queues = new Map<string, Queue<Upstream, Version>>();
 
   function recordDrifts(upstream: string, drifts: readonly ItemDifference[]): void {
     recordAll(upstream, drifts, (drift) => recordDrift(upstream, drift, ports), ports);
   }
 
-  function beginRound({ runtime }: Pass): DriftRound {
+  function beginRound({ runtime }: OwnPass): DriftRound {
     const { name } = runtime.settings;
     const watch = watches.get(name) ?? createDriftWatch();
     watches.set(name, watch);
@@ -113,12 +128,12 @@ export function createDriftReport(ports: DriftPorts): {
   }
 
   /** Finds the first differences at once, and those of thousands of definitions in slices of the event loop. */
-  function runPass(pass: Pass, waiting: readonly Pass[]): Promise<void> | undefined {
+  function runPass(pass: OwnPass, waiting: readonly OwnPass[]): Promise<void> | undefined {
     const round = beginRound(pass);
     return takeSteps(pass, round) ? finishInSlices(pass, round, waiting) : endPass(pass, round, waiting);
   }
 
-  async function finishInSlices(pass: Pass, round: DriftRound, waiting: readonly Pass[]): Promise<void> {
+  async function finishInSlices(pass: OwnPass, round: DriftRound, waiting: readonly OwnPass[]): Promise<void> {
     const { loopScheduler } = ports;
     const { name } = pass.runtime.settings;
     for (let isLeft = true; isLeft; ) {
@@ -135,7 +150,7 @@ export function createDriftReport(ports: DriftPorts): {
   }
 
   /** The states of thousands of definitions are found in slices too, unless another report finds them anew. */
-  function endPass(pass: Pass, round: DriftRound, waiting: readonly Pass[]): Promise<void> | undefined {
+  function endPass(pass: OwnPass, round: DriftRound, waiting: readonly OwnPass[]): Promise<void> | undefined {
     const { runtime, version } = pass;
     const { name } = runtime.settings;
     round.end();
@@ -151,12 +166,12 @@ export function createDriftReport(ports: DriftPorts): {
   }
 
   /** Reports each definition that cannot be used when it becomes so, with the place and the error. */
-  function noteUnusable({ runtime, lock, observed }: Pass, items: readonly PinName[]): void {
+  function noteUnusable({ runtime, lock, observed }: OwnPass, items: readonly PinName[]): void {
     const { name: upstream } = runtime.settings;
     const before = unusable.get(upstream) ?? [];
     const known = new Map(before.map((one) => [`${one.kind} ${one.name}`, one]));
     const next = items.map((item): UnusableItem => {
-      const detail = describeUnusable(runtime.settings, item, lock, observed);
+      const detail = describeUnusable(runtime.settings, item, { lock, observed }, ports.mask);
       const isKnown = known.get(`${item.kind} ${item.name}`)?.detail === detail;
       if (!isKnown) ports.emit('unusable', { upstream, kind: item.kind, name: item.name, detail });
       return { ...item, detail };
@@ -165,7 +180,7 @@ export function createDriftReport(ports: DriftPorts): {
   }
 
   /** A report that fails does not stop those that wait. */
-  async function runAll(upstream: string, running: Promise<void>, waiting: Pass[]): Promise<void> {
+  async function runAll(upstream: string, running: Promise<void>, waiting: OwnPass[]): Promise<void> {
     const noteError = (error: unknown) => noteFailure(upstream, error);
     await running.catch(noteError);
     for (let pass = waiting.shift(); pass !== undefined; pass = waiting.shift())
@@ -177,7 +192,7 @@ export function createDriftReport(ports: DriftPorts): {
     ports.emit('driftUnreported', { upstream, error });
   }
 
-  function reportDrifts({ runtime, lock, observed, drifts }: Pass): void {
+  function reportDrifts({ runtime, lock, observed, drifts }: OwnPass): void {
     const { name } = runtime.settings;
     recordDrifts(
       name,
@@ -185,8 +200,8 @@ export function createDriftReport(ports: DriftPorts): {
     );
     void recordLater(name, drifts.filter(isOpen));
     const news = findings.news(runtime, observed, lock);
-    recordAll(name, news, (item) => findings.record(runtime, item), ports);
-    for (const method of LIST_CHANGED_NOTIFICATIONS) ports.streams.announce(name, method);
+    recordAll(name, news, (record) => record(), ports);
+    for (const method of LIST_CHANGED_NOTIFICATIONS) ports.announce(name, method);
   }
 
   /** Records what could not be classified at once. */
@@ -201,7 +216,9 @@ export function createDriftReport(ports: DriftPorts): {
         ['unusable', unusable.get(name)],
         [pinning.scan === 'block' ? 'withheld by the scan' : 'found by the scan', findings.blocked(name)],
       ] as const;
-      return problems.flatMap(([what, items = []]) => (items.length === 0 ? [] : `${what}: ${describeItems(items)}`));
+      return problems.flatMap(([what, items = []]) =>
+        items.length === 0 ? [] : `${what}: ${describeItems(items, ports.mask)}`,
+      );
     },
     report(runtime, version) {
       const { name } = runtime.settings;
@@ -219,7 +236,7 @@ export function createDriftReport(ports: DriftPorts): {
         return queue.ended;
       }
       try {
-        const waiting: Pass[] = [];
+        const waiting: OwnPass[] = [];
         const running = runPass(pass, waiting);
         if (running === undefined) return undefined;
         const ended = runAll(name, running, waiting);
@@ -255,8 +272,8 @@ const MAX_DETAIL = 300;
 function describeUnusable(
   { formats }: Pick<UpstreamSettings, 'formats'>,
   { kind, name }: PinName,
-  lock: Lock | undefined,
-  observed: Observed | undefined,
+  { lock, observed }: { readonly lock: Lock | undefined; readonly observed: Observed | undefined },
+  mask: MaskText,
 ): string {
   if (kind === 'instructions') return 'unusable';
   const approved = approvedVersions(lock?.pins[kind].get(name)).map((one) => one.definition);
@@ -268,7 +285,7 @@ function describeUnusable(
     if (!('schemaError' in compiled)) continue;
     const { pointer, why } = compiled.schemaError;
     const clause = `${pointer === '' ? '' : `${pointer.slice(1)}: `}${why}`;
-    return cleanForeign(redactForRecord(clause)).slice(0, MAX_DETAIL);
+    return cleanForeign(mask(clause)).slice(0, MAX_DETAIL);
   }
   return 'its name is offered more than once';
 }
@@ -278,9 +295,10 @@ const MAX_DESCRIBED = 3;
 /** `tool "a", prompt "b" and 3 more`. */
 function describeItems(
   items: readonly (Pick<ItemDifference, 'kind' | 'name'> & { readonly detail?: string })[],
+  mask: MaskText,
 ): string {
   const shown = items.slice(0, MAX_DESCRIBED).map(({ kind, name, detail }) => {
-    const item = kind === name ? kind : `${kind} "${cleanForeign(redactForRecord(name))}"`;
+    const item = kind === name ? kind : `${kind} "${cleanForeign(mask(name))}"`;
     return detail === undefined ? item : `${item} (${detail})`;
   });
   const rest = items.length - MAX_DESCRIBED;
@@ -289,13 +307,14 @@ function describeItems(
 
 /** Read from the version in force, because an earlier one may have started the runtime. */
 export function modeOf(
-  { settings }: Pick<UpstreamRuntime, 'settings'>,
-  version: Pick<Version, 'settings'>,
+  { settings }: Pick<PinnedUpstream, 'settings'>,
+  version: PinnedVersion,
 ): UpstreamSettings['pinning']['mode'] {
   return (version.settings.upstreams.get(settings.name) ?? settings).pinning.mode;
 }
 
-type SliceOwner = Pick<DriftPorts, 'loopScheduler'> & {
+type SliceOwner = {
+  readonly loopScheduler: LoopScheduler;
   /** Once it holds, nothing further is recorded. */
   readonly isOver?: () => boolean;
 };
@@ -336,40 +355,45 @@ async function recordInSlices<Item>(
 
 const DECISION_EVENTS = { approved: 'pin.approval', blocked: 'pin.block' } as const;
 
+/** The lock files of a configuration version; `pins` is a hash of all of them. */
+type LockedVersion = { readonly locks: ReadonlyMap<string, Lock>; readonly hashes: { readonly pins: string } };
+
+type RecordPorts = Pick<DriftPorts<never, never>, 'record' | 'loopScheduler'>;
+
 /** Records what the lock files of a new version approve and block that those of the version before did not. */
-export function recordPinDecisions(
-  before: Pick<Version, 'locks' | 'hashes'>,
-  next: Pick<Version, 'locks' | 'hashes'>,
-  ports: Pick<DriftPorts, 'audit' | 'loopScheduler'>,
-): void {
+export function recordPinDecisions(before: LockedVersion, next: LockedVersion, ports: RecordPorts): void {
   if (before.hashes.pins === next.hashes.pins) return;
   for (const [upstream, lock] of next.locks) {
     const decisions = findDecisions(before.locks.get(upstream), lock);
-    const record = ({ kind, name, digest, decision, record: given }: PinDecision) =>
-      ports.audit.event({
+    const recordOne = ({ kind, name, digest, decision, record: given }: PinDecision) =>
+      ports.record({
         type: DECISION_EVENTS[decision],
         ...{ upstream, kind, name, digest, by: given?.by, note: given?.note },
       });
-    recordAll(upstream, decisions, record, ports);
+    recordAll(upstream, decisions, recordOne, ports);
   }
 }
 
 /** Records what is trusted because it was offered first. */
-export function recordFirstUse(trusted: Lock, ports: Pick<DriftPorts, 'audit' | 'loopScheduler'>): void {
+export function recordFirstUse(trusted: Lock, ports: RecordPorts): void {
   const { upstream } = trusted;
-  const record = ({ kind, name, digest }: PinDecision) =>
-    ports.audit.event({ type: 'pin.first-use', upstream, kind, name, digest });
-  recordAll(upstream, findDecisions(undefined, trusted), record, ports);
+  const recordOne = ({ kind, name, digest }: PinDecision) =>
+    ports.record({ type: 'pin.first-use', upstream, kind, name, digest });
+  recordAll(upstream, findDecisions(undefined, trusted), recordOne, ports);
 }
 
 /** False if it is only counted. */
-function recordDrift(upstream: string, drift: ItemDifference, { audit, emit }: DriftPorts): boolean {
+function recordDrift(
+  upstream: string,
+  drift: ItemDifference,
+  { record, emit }: Pick<DriftPorts<never, never>, 'record' | 'emit'>,
+): boolean {
   const { kind, name, change, before, after } = drift;
   if (isInformational(drift)) {
     emit('serverUpdated', { upstream });
     return true;
   }
-  const suppressed = audit.event({
+  const suppressed = record({
     type: 'pin.drift',
     upstream,
     kind,
@@ -388,13 +412,13 @@ type ItemState = PinName & { readonly kind: PinKind; readonly state: PinState };
  * Finds the pin states of all items that are pinned or offered; one that is offered without a pin is unpinned. At once
  * where they are few, else in slices of the event loop, because the schema of each is compiled.
  */
-function findStates(
-  runtime: UpstreamRuntime,
+function findStates<Upstream extends PinnedUpstream, Version>(
+  runtime: Upstream,
   version: Version,
-  ports: Pick<DriftPorts, 'snapshotOf'> & SliceOwner,
+  ports: Pick<DriftPorts<Upstream, Version>, 'catalogOf'> & SliceOwner,
   report: (states: readonly ItemState[]) => void,
 ): Promise<void> | undefined {
-  const catalog = ports.snapshotOf(runtime, version).catalogFor(PLAIN_SESSION);
+  const catalog = ports.catalogOf(runtime, version);
   const listings = runtime.observed()?.listings ?? [];
   const items = PIN_KINDS.flatMap((kind) => {
     const offered = listings.flatMap((listing) => [...listing.seen[kind].keys()]);
@@ -415,7 +439,7 @@ function findStates(
 }
 
 /** The state of the instructions, which count as one item like in `pin`, if they are pinned or offered. */
-function instructionStates(runtime: UpstreamRuntime): readonly PinState[] {
+function instructionStates(runtime: PinnedUpstream): readonly PinState[] {
   const pin = runtime.lock()?.instructions;
   const offered = (runtime.observed()?.listings ?? []).flatMap((one) => one.instructions ?? []);
   const approved = approvedVersions(pin).map(({ sha256 }) => sha256);

@@ -6,12 +6,18 @@
 
 import type { Settings, UpstreamSettings } from '../config/settings.js';
 import {
+  createDefinitionScan,
+  type DefinitionScan,
+  type ScanDefinitions,
+} from '../inspection/definitions/listing-scan.js';
+import {
   createOwnCredentialStore,
   type OwnCredentialStore,
   type SentCredentials,
 } from '../inspection/detectors/upstream-credentials.js';
 import { withholding } from '../pins/catalog.js';
 import { digestOnce } from '../pins/digest.js';
+import { createFirstUse, type FirstUse, type FirstUseKeeper, NO_FIRST_USE } from '../pins/first-use.js';
 import {
   dropListing,
   isListingBehind,
@@ -31,39 +37,29 @@ import type { Listing } from '../protocol/methods.js';
 import { BoundedMap } from '../state/bounds.js';
 import type { GatewayState } from '../state/memory.js';
 import type { ReplicaBus } from '../state/replica-bus.js';
-import type { StatelessSettings } from '../upstream/adapters/input-required.js';
-import { createLegacySseClientSessions } from '../upstream/adapters/legacy-sse/client-sessions.js';
-import { createSessionRecovery } from '../upstream/adapters/lost-sessions.js';
-import {
-  createUpstreamAdapters,
-  type TranslatedClients,
-  type UpstreamAdapters,
-} from '../upstream/adapters/selection.js';
-import { createSessionClients } from '../upstream/adapters/session-over-stateless/adapter.js';
+import type { StatelessSettings } from './adapters/input-required.js';
+import { createLegacySseClientSessions } from './adapters/legacy-sse/client-sessions.js';
+import { createSessionRecovery } from './adapters/lost-sessions.js';
+import { createUpstreamAdapters, type TranslatedClients, type UpstreamAdapters } from './adapters/selection.js';
+import { createSessionClients } from './adapters/session-over-stateless/adapter.js';
 import {
   limitSessionBus,
   type SessionBus,
   type SessionMessage,
-} from '../upstream/adapters/session-over-stateless/session-state.js';
-import { createStatelessClients } from '../upstream/adapters/stateless-over-session/adapter.js';
-import type { UpstreamClient } from '../upstream/client.js';
-import type { Presenter } from '../upstream/credentials/credentials.js';
-import { createListingAllowance } from '../upstream/discovery/caps.js';
-import { createDiscoveryLister, type ListingFailure, MIN_INTERVAL_MS } from '../upstream/discovery/discovery.js';
-import type { MessageReader } from '../upstream/response-messages.js';
-import type { Inspection } from '../work/inspection.js';
-import { createDefinitionScan, type DefinitionScan } from './definition-scan.js';
-import { createFirstUse, type FirstUse, type FirstUseKeeper, NO_FIRST_USE } from './first-use.js';
+} from './adapters/session-over-stateless/session-state.js';
+import { createStatelessClients } from './adapters/stateless-over-session/adapter.js';
+import type { UpstreamClient } from './client.js';
 import {
   type ConnectionPorts,
   connectUpstream,
   describeListingFailure,
   listingNotes,
   messageReaderOf,
-} from './upstream-connection.js';
-
-/** Why a control is degraded at every start, until the first listing ends. */
-export const NOT_LISTED_YET = 'the upstream has not been listed yet';
+} from './connection.js';
+import type { Presenter } from './credentials/credentials.js';
+import { createListingAllowance } from './discovery/caps.js';
+import { createDiscoveryLister, type ListingFailure, MIN_INTERVAL_MS } from './discovery/discovery.js';
+import type { MessageReader } from './response-messages.js';
 
 type UpstreamSessionMessage = SessionMessage & { readonly upstream: string };
 
@@ -158,7 +154,7 @@ export type UpstreamRuntime = {
 
 /** What all runtimes share. */
 type SharedPorts = {
-  readonly scanDefinitions: Inspection['scanDefinitions'];
+  readonly scanDefinitions: ScanDefinitions;
   /** The lock file in force. */
   readonly lockOf: (upstream: string) => Lock | undefined;
   readonly firstUseKeeper: FirstUseKeeper;
@@ -345,7 +341,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
   });
   const scan = createDefinitionScan(pinning, {
     scanDefinitions: ports.scanDefinitions,
-    messageReader,
+    turns: messageReader,
     lock: lockInForce,
   });
   const firstUse =

@@ -1,18 +1,18 @@
 // How often what an upstream offers is reported, and that nothing that it showed goes unreported.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createSingleUpstreamResources } from '../../../src/gateway/upstream-connection.js';
-import {
-  createPacedReport,
-  createRuntimes,
-  createSessionBuses,
-  type UpstreamRuntime,
-} from '../../../src/gateway/upstreams.js';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
 import {
   MAX_MESSAGES_PER_OWNER,
   type SessionMessage,
 } from '../../../src/upstream/adapters/session-over-stateless/session-state.js';
+import { createSingleUpstreamResources } from '../../../src/upstream/connection.js';
+import {
+  createPacedReport,
+  createRuntimes,
+  createSessionBuses,
+  type UpstreamRuntime,
+} from '../../../src/upstream/runtimes.js';
 import { startListingUpstream, toolNamed } from '../../support/mcp-servers.js';
 import { LOCAL, settingsOf } from '../config/reading.js';
 

@@ -3,8 +3,24 @@
 // docs/reference/configuration.md.
 
 import { readFileSync } from 'node:fs';
-import type { UpstreamRow } from '../admin/pages.js';
-import { type AdminPorts, createAdminServer } from '../admin/server.js';
+import { type Authenticator, isAuthnError } from '../auth/authenticator.js';
+import type { Identity } from '../auth/identity.js';
+import { createOidcLogin } from '../auth/login.js';
+import type { AuthnError } from '../auth/presented-token.js';
+import type { AdminSettings, Settings } from '../config/settings.js';
+import type { HttpListener, ListenerAddress } from '../http/internal-server.js';
+import { modeOf } from '../pins/drift-report.js';
+import type { ObservedListing } from '../pins/last-seen.js';
+import { PIN_KINDS } from '../pins/lock.js';
+import type { Catalog } from '../policy/definitions.js';
+import type { KeyRing } from '../state/keys.js';
+import type { GatewayState } from '../state/memory.js';
+import { sealedToken } from '../state/sealed-token.js';
+import type { Metrics } from '../telemetry/metrics.js';
+import type { Runtimes, UpstreamRuntime } from '../upstream/runtimes.js';
+import type { GuardedFetch } from '../upstream/safe-fetch.js';
+import type { UpstreamRow } from './pages.js';
+import { type AdminPorts, createAdminServer } from './server.js';
 import {
   ADMIN_ROLES,
   type AdminRole,
@@ -13,26 +29,7 @@ import {
   isSame,
   type PendingLogin,
   type SessionPorts,
-} from '../admin/sessions.js';
-import { type Authenticator, isAuthnError } from '../auth/authenticator.js';
-import type { Identity } from '../auth/identity.js';
-import { createOidcLogin } from '../auth/login.js';
-import type { AuthnError } from '../auth/presented-token.js';
-import type { AdminSettings } from '../config/settings.js';
-import type { HttpListener, ListenerAddress } from '../http/internal-server.js';
-import type { ObservedListing } from '../pins/last-seen.js';
-import { PIN_KINDS } from '../pins/lock.js';
-import type { Catalog } from '../policy/definitions.js';
-import { PLAIN_SESSION } from '../protocol/versions/session.js';
-import type { KeyRing } from '../state/keys.js';
-import type { GatewayState } from '../state/memory.js';
-import { sealedToken } from '../state/sealed-token.js';
-import type { Metrics } from '../telemetry/metrics.js';
-import type { GuardedFetch } from '../upstream/safe-fetch.js';
-import type { Version } from './config-version.js';
-import { modeOf } from './drift-report.js';
-import type { SnapshotOf } from './snapshot.js';
-import type { Runtimes } from './upstreams.js';
+} from './sessions.js';
 
 const NOTHING_REPEATED: ReadonlySet<string> = new Set();
 
@@ -169,14 +166,15 @@ function isRevoked(
 }
 
 type RowSources = {
-  readonly version: () => Version;
+  readonly version: () => { readonly settings: Settings };
   readonly runtimes: Pick<Runtimes, 'all'>;
-  readonly snapshotOf: SnapshotOf;
+  /** The newest catalog of an upstream, as a plain client sees it. */
+  readonly catalogOf: (runtime: UpstreamRuntime) => Catalog;
 };
 
 /** Creates the rows of the page upstreams, one for each upstream. */
 export function createUpstreamRows(
-  { version, runtimes, snapshotOf }: RowSources,
+  { version, runtimes, catalogOf }: RowSources,
   metrics: Pick<Metrics, 'loadOf'>,
 ): () => readonly UpstreamRow[] {
   return () => {
@@ -184,7 +182,7 @@ export function createUpstreamRows(
     return [...runtimes.all()].map((runtime) => {
       const { name, resource: url } = runtime.settings;
       const pinning = modeOf(runtime, current);
-      const catalog = snapshotOf(runtime, current).catalogFor(PLAIN_SESSION);
+      const catalog = catalogOf(runtime);
       const listings = runtime.observed()?.listings ?? [];
       return {
         ...{ name, url, pinning, load: metrics.loadOf(name) },

@@ -1,0 +1,47 @@
+// Replaces a lock file, or what is kept beside it, as a whole, while other processes may write it too.
+
+import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { systemErrorCode } from '../text/wording.js';
+
+/** A writer needs milliseconds; one that takes longer than these polls has ended in the middle. */
+const WRITER_POLL_MS = 20;
+const WRITER_POLLS = 100;
+
+/**
+ * Replaces a file by what `update` returns, atomically: a reader sees the old text or the new one, never a mixture.
+ * Writers take turns: the new text is written to a file beside it, which only one of them can create, and `update` is
+ * called after it was created, so that no other writer changes what it reads. `undefined` writes nothing. Creates the
+ * folder. Resolves with the path of the file beside it where another writer does not finish; rejects on failure and
+ * leaves nothing behind.
+ */
+export async function updateFile(path: string, update: () => string | undefined): Promise<string | undefined> {
+  const temporaryPath = `${path}.new`;
+  await mkdir(dirname(path), { recursive: true });
+  const handle = await createExclusively(temporaryPath);
+  if (handle === undefined) return temporaryPath;
+  try {
+    const text = update();
+    if (text !== undefined) await handle.writeFile(text);
+    await handle.close();
+    if (text === undefined) await rm(temporaryPath);
+    else await rename(temporaryPath, path);
+    return undefined;
+  } catch (error) {
+    await handle.close();
+    await rm(temporaryPath, { force: true });
+    throw error;
+  }
+}
+
+async function createExclusively(path: string): Promise<FileHandle | undefined> {
+  for (let polls = 0; polls < WRITER_POLLS; polls += 1) {
+    try {
+      return await open(path, 'wx');
+    } catch (error) {
+      if (systemErrorCode(error) !== 'EEXIST') throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, WRITER_POLL_MS));
+  }
+  return undefined;
+}

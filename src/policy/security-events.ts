@@ -1,0 +1,79 @@
+// What the audit log records besides requests, as the features say it: refused tokens, definitions that drift, are
+// approved or are trusted, reloads, and what administrators do. Whoever records one is given `RecordEvent`, which is
+// src/audit/audit.ts. Decisions and outcomes of requests are recorded from their record (record.ts).
+
+import type { RefusedToken } from './record.js';
+
+/** `detail` of the line in the log holds what has no member of its own. */
+export type SecurityEvent =
+  | {
+      readonly type: 'auth.failure';
+      readonly upstream: string;
+      readonly reason: string;
+      readonly decisionId: string;
+      readonly ip: string;
+      readonly refusedToken?: RefusedToken | undefined;
+    }
+  | {
+      readonly type: 'pin.drift';
+      readonly upstream: string;
+      readonly kind: string;
+      readonly name: string;
+      readonly change: string;
+      readonly before: string | undefined;
+      readonly after: string | undefined;
+    }
+  | {
+      readonly type: 'pin.approval' | 'pin.block';
+      readonly upstream: string;
+      readonly kind: string;
+      readonly name: string;
+      readonly digest: string | undefined;
+      /** Who decided; `undefined` where the lock file does not say it. */
+      readonly by: string | undefined;
+      readonly note: string | undefined;
+    }
+  | {
+      readonly type: 'pin.first-use';
+      readonly upstream: string;
+      readonly kind: string;
+      readonly name: string;
+      readonly digest: string;
+    }
+  | {
+      readonly type: 'pin.finding';
+      readonly upstream: string;
+      readonly kind: string;
+      readonly name: string;
+      /** Whether the lock file has the name. It decides how often the event is written, and is not written itself. */
+      readonly isPinned: boolean;
+      /** Id and kind of the finding. */
+      readonly finding: string;
+      readonly found: string;
+      readonly tier: string;
+      readonly pointer: string;
+      readonly evidence: string;
+      readonly action: 'withhold' | 'flag';
+    }
+  | {
+      readonly type: 'config.reload';
+      readonly result: 'applied' | 'rejected';
+      readonly faults: number;
+    }
+  | {
+      readonly type: 'admin.action';
+      /** The identifier of the issuer; absent for the break-glass token, and where nobody was verified. */
+      readonly issuer?: string | undefined;
+      readonly subject: string | undefined;
+      readonly action: string;
+      readonly status: number;
+      readonly ip: string;
+      /** What the action was applied to; the names are the gateway's own. */
+      readonly detail?: Readonly<Record<string, string>> | undefined;
+    };
+
+/** Of an event that is written, how many before it were only counted; `undefined` if it is only counted itself. */
+export type Admission = number | undefined;
+
+/** Records an event, or only counts it where it is above its rate; whoever reports the event says which. */
+export type RecordEvent = (event: SecurityEvent) => Admission;
