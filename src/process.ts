@@ -92,7 +92,7 @@ function servePorts(level: 'info' | 'error', localNames: readonly string[] = [])
 }
 
 async function pinPorts() {
-  const { gitIdentity, observeOnce, runCommand } = await import('./gateway/command-ports.js');
+  const { gitIdentity, observeOnce, runCommand } = await import('./cli/command-ports.js');
   const { updateFile } = await import('./pins/file-update.js');
   const observe = (upstream: UpstreamSettings, gateway: Settings) => observeOnce(upstream, gateway, version);
   const git = () => gitIdentity(io.cwd);
@@ -313,7 +313,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   },
   async init() {
     const { initCommand } = await import('./cli/init/command.js');
-    const { checkIssuer, networkOf } = await import('./gateway/command-ports.js');
+    const { checkIssuer, networkOf } = await import('./cli/command-ports.js');
     const validate = async (config: string) =>
       (await import('./cli/validate.js')).runValidate({ config }, io, await validatePorts());
     const questions = process.stdin.isTTY === true ? await terminalQuestions() : undefined;

@@ -35,7 +35,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   telemetry: ['audit', 'config', 'http', 'state'],
   admin: ['telemetry', 'auth', 'upstream'],
   stdio: ['http'],
-  cli: ['config', 'inspection', 'audit', 'state', 'stdio'],
+  cli: ['config', 'audit', 'auth', 'stdio', 'upstream'],
   dev: ['http', 'upstream'],
 };
 

@@ -6,6 +6,7 @@ import { createConsole, createUpstreamRows, readReviewGuide } from '../admin/con
 import { createDecisionExplainer } from '../admin/decision-explanation.js';
 import { createReview } from '../admin/review.js';
 import { createRevocationService } from '../admin/revocation-service.js';
+import { createEdgeRecorder } from '../audit/recorder.js';
 import { checkSettings } from '../auth/access-settings.js';
 import { buildIdentity, type Identity } from '../auth/identity.js';
 import type { Diagnostic } from '../config/diagnostics.js';
@@ -57,7 +58,7 @@ import {
 } from './listeners.js';
 import { createLockCounters, type LockCounters } from './lock-counters.js';
 import { endOfLife, RECOMMENDED_NODE } from './node-support.js';
-import { createEdgeRecorder, createObservability, type Observability } from './observability.js';
+import { createObservability, type Observability } from './observability.js';
 import { createDispatcher, createPorts } from './ports.js';
 import { createReload, targetsOf } from './reload.js';
 import { createSharedResources, type SharedResources } from './shared-resources.js';
@@ -365,7 +366,7 @@ function assemble(
   };
   const counters = createLockCounters({ state, settings });
   const ownCredentialsOf = (upstream: string) => runtimes.ownCredentials(upstream);
-  const sharedResources = createSharedResources(log, ownCredentialsOf, ring);
+  const sharedResources = createSharedResources(observability.emit, ownCredentialsOf, ring);
   const streams = createStreamRegistry(observability.emit, sharedResources.loopScheduler);
   const leases = createLeaseRegistry();
   const { blocksAt } = state.revocations;

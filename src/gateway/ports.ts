@@ -2,6 +2,7 @@
 // path. What clients carry for the gateway is declared in state/sealed-token.ts. Every call reads the current version
 // once, so that a reload takes effect with the next request and never within one.
 
+import { createRequestRecorder } from '../audit/recorder.js';
 import { createIdentityPort, type Identity } from '../auth/identity.js';
 import type { Settings } from '../config/settings.js';
 import type { DataServerPorts } from '../http/server.js';
@@ -53,7 +54,7 @@ import {
 import { createTaskIds } from '../state/task-ids.js';
 import type { Runtimes, UpstreamRuntime } from '../upstream/runtimes.js';
 import type { Version } from './config-version.js';
-import { createAuditPort, type Observability } from './observability.js';
+import type { Observability } from './observability.js';
 import type { SharedResources } from './shared-resources.js';
 import type { Aggregates, SnapshotOf } from './snapshot.js';
 
@@ -100,7 +101,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     },
     limits: state.limits,
     flows: state.flows,
-    audit: createAuditPort(dependencies.observability, ring),
+    audit: createRequestRecorder(dependencies.observability, ring.hmac),
     streams: {
       reserve: streams.reserve,
       registerResponse: responses.register,

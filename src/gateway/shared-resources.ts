@@ -2,8 +2,8 @@
 // redaction marks, and the memory for buffered responses.
 
 import type { MarkKeys } from '../inspection/redaction-marks.js';
+import type { Emit } from '../policy/events.js';
 import type { KeyRing } from '../state/keys.js';
-import type { Log } from '../telemetry/log.js';
 import type { UpstreamResources } from '../upstream/connection.js';
 import { createResponseBufferQuota } from '../upstream/response-reader.js';
 import { type Inspection, type OwnCredentialsOf, startInspection } from '../work/inspection.js';
@@ -16,12 +16,12 @@ export type SharedResources = UpstreamResources & { readonly inspection: Inspect
  * echo.
  */
 export function createSharedResources(
-  log: Log,
+  emit: Emit,
   ownCredentialsOf: OwnCredentialsOf,
   ring: Pick<KeyRing, 'hmacAll'>,
 ): SharedResources {
   const loopScheduler = createLoopScheduler();
-  const inspection = startInspection(log, loopScheduler, ownCredentialsOf, markKeys(ring));
+  const inspection = startInspection(emit, loopScheduler, ownCredentialsOf, markKeys(ring));
   return {
     loopScheduler,
     inspection,

@@ -60,6 +60,8 @@ export type GatewayEvents = {
   readonly driftUnreported: AtUpstream & { readonly error: unknown };
 
   // Configuration, controls and the process.
+  /** No thread for inspection can be started, or one runs again. */
+  readonly workerThread: { readonly isThere: boolean };
   /** `why` a version was rejected; `undefined` if it was applied. */
   readonly reloaded: {
     readonly why: string | undefined;

@@ -18,6 +18,9 @@ const CONNECTION_LINES: { readonly [what in GatewayEvents['connectionFailed']['w
 
 const DIAGNOSTIC_LEVELS = { error: 'error', warning: 'warn', note: 'info' } as const;
 
+const NO_THREAD =
+  'until one starts, long texts are inspected on the main thread, which delays all other requests, or are withheld if a thread does not respond while starting';
+
 function driftLine({ kind, isPinned }: GatewayEvents['drifted']): string {
   if (kind === 'server') return 'upstream reports another name of its server';
   return isPinned ? 'definition differs from its pin' : 'definition has no pin';
@@ -84,6 +87,10 @@ export function createLogListeners(log: Log, mask: MaskText): Listeners {
       // What is off was turned off by the configuration.
       const level = state === 'degraded' && !isExpected ? 'warn' : 'info';
       log.write(level, CONTROL_LINES[state], { control, state, ...(reason && { detail: reason }) });
+    },
+    workerThread({ isThere }) {
+      if (isThere) log.write('info', 'inspection worker thread started again');
+      else log.write('warn', 'inspection worker thread could not be started', { detail: NO_THREAD });
     },
     nodeOutdated: ({ detail }) => log.write('warn', 'this version of Node gets no security fixes', { detail }),
     storeYoung: ({ reason }) =>

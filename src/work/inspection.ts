@@ -28,6 +28,7 @@ import {
   passIfClean,
   withheld,
 } from '../inspection/responses.js';
+import type { Emit } from '../policy/events.js';
 import {
   buildJson,
   type JsonPart,
@@ -70,28 +71,14 @@ export type DefinitionTasks = <Task extends DefinitionTask>(
   upstream: string,
 ) => Promise<DefinitionOutcomes[Task] | undefined>;
 
-/** What is written about threads in the process log. */
-type ThreadLog = {
-  write(level: 'info' | 'warn', event: string, fields?: { readonly detail: string }): void;
-};
-
-/** Creates inspection with worker threads. Logs once when no thread can be started, and once when one runs again. */
+/** Creates inspection with worker threads. Reports once when no thread can be started, and once when one runs again. */
 export function startInspection(
-  log: ThreadLog,
+  emit: Emit,
   loopScheduler: LoopScheduler,
   ownOf: OwnCredentialsOf = NOTHING_OWN,
   marks?: MarkKeys,
 ): Inspection {
-  const worker = createInspectionWorker({
-    onThread(isThere) {
-      if (isThere) log.write('info', 'inspection worker thread started again');
-      else
-        log.write('warn', 'inspection worker thread could not be started', {
-          detail:
-            'until one starts, long texts are inspected on the main thread, which delays all other requests, or are withheld if a thread does not respond while starting',
-        });
-    },
-  });
+  const worker = createInspectionWorker({ onThread: (isThere) => emit('workerThread', { isThere }) });
   return createInspection(worker, loopScheduler, { ownOf, marks });
 }
 

@@ -3,6 +3,7 @@
 
 import { supposePrincipal } from '../../src/auth/principal.js';
 import { auditCommand } from '../../src/cli/audit/command.js';
+import { observeOnce } from '../../src/cli/command-ports.js';
 import { pinCommand } from '../../src/cli/pin/command.js';
 import { explainCommand } from '../../src/cli/policy/explain.js';
 import { replayCommand } from '../../src/cli/policy/replay.js';
@@ -11,7 +12,6 @@ import { buildProgram, type CliIo, type Command } from '../../src/cli/program.js
 import { healthcheckCommand } from '../../src/cli/serve.js';
 import { validateCommand } from '../../src/cli/validate.js';
 import { DISK_FILES } from '../../src/config/files.js';
-import { observeOnce } from '../../src/gateway/command-ports.js';
 import { readLocksForPolicies } from '../../src/gateway/config-version.js';
 import { updateFile } from '../../src/pins/file-update.js';
 import { compilePolicies } from '../../src/policy/compile/compile.js';

@@ -5,7 +5,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { runCommand } from '../../../src/gateway/command-ports.js';
+import { runCommand } from '../../../src/cli/command-ports.js';
 import { updateFile } from '../../../src/pins/file-update.js';
 import { isSignatureOf } from '../../../src/pins/signature.js';
 import { makeSigner } from '../../support/signers.js';

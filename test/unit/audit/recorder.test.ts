@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Audit } from '../../../src/audit/audit.js';
-import { createEdgeRecorder } from '../../../src/gateway/observability.js';
+import { createEdgeRecorder } from '../../../src/audit/recorder.js';
 import { createEvents } from '../../../src/policy/events.js';
 import type { RequestRecord } from '../../../src/policy/record.js';
 
