@@ -73,6 +73,21 @@ function readClientError(status: number, { error, namesSession }: StatusFacts): 
   return { kind: otherwise };
 }
 
+/** The reading, once a ping in the session has shown whether one that may be lost is. */
+export async function afterPing(
+  reading: StatusReading,
+  isSessionAlive: () => Promise<boolean>,
+): Promise<Exclude<StatusReading['kind'], 'lost-if-ping-fails'>> {
+  switch (reading.kind) {
+    case 'lost-if-ping-fails':
+      return (await isSessionAlive()) ? reading.otherwise : 'lost';
+    case 'answer':
+      return !reading.unlessLost || (await isSessionAlive()) ? 'answer' : 'lost';
+    default:
+      return reading.kind;
+  }
+}
+
 /** The error that this status stands for regardless of the body; `undefined` if the body decides. */
 export function errorOfStatus(status: number): ForwardError | undefined {
   if (CREDENTIALS.has(status)) return 'upstream-credentials';

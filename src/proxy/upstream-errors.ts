@@ -13,12 +13,12 @@ import { renderError, withId } from '../protocol/responses.js';
 import { createSseFramer } from '../protocol/sse.js';
 import { joinPieces, type ResponseHeaders, type UpstreamResponse } from '../protocol/transport.js';
 import {
+  afterPing,
   type ErrorSeen,
   errorSeenIn,
   isBusyStatus,
   readRetryAfter,
   readUpstreamStatus,
-  type StatusReading,
 } from '../protocol/upstream-status.js';
 import { describeStatus } from '../text/clause.js';
 import { callerOf, type RequestContext } from './request-context.js';
@@ -67,7 +67,7 @@ export async function relayErrorStatus(
   const id = requestIdOf(admitted.message);
   const body = await readErrorBody(call, response, sentIdOf(admitted, id));
   const facts = { error: body.error, namesSession: namesUpstreamSession(admitted.session) };
-  const reading = await afterPing(readUpstreamStatus(status, facts), call, authorized);
+  const reading = await afterPing(readUpstreamStatus(status, facts), () => isSessionAlive(call, authorized));
   const text = withId(body.text, id);
   const answer = (http: number, toSend = text): Promise<Refusal | undefined> =>
     sendError(call, { response, responseCheck, http, detail, send }, toSend);
@@ -101,22 +101,6 @@ function refusedUnread(status: number): 'upstream-credentials' | 'upstream-proto
   return kind === 'invalid' && !isClientError ? 'upstream-protocol' : undefined;
 }
 
-/** The reading, once a ping has shown whether a session that may be lost is. */
-async function afterPing(
-  reading: StatusReading,
-  call: RequestContext<'upstreams'>,
-  authorized: AuthorizedRequest,
-): Promise<Exclude<StatusReading['kind'], 'lost-if-ping-fails'>> {
-  switch (reading.kind) {
-    case 'lost-if-ping-fails':
-      return (await isSessionAlive(call, authorized)) ? reading.otherwise : 'lost';
-    case 'answer':
-      return !reading.unlessLost || (await isSessionAlive(call, authorized)) ? 'answer' : 'lost';
-    default:
-      return reading.kind;
-  }
-}
-
 /**
  * The refusal for the answer to a message that has no response, such as a notification; `undefined` if the message
  * counts as delivered: what the server says about it has no reader, and clients give up a connection over it.
@@ -131,7 +115,7 @@ export async function refuseUndelivered(
   const facts = { error: body.error, namesSession: namesUpstreamSession(admitted.session) };
   const reading = readUpstreamStatus(response.status, facts);
   const detail = describeStatus(response, admitted.rule.method);
-  switch (await afterPing(reading, call, authorized)) {
+  switch (await afterPing(reading, () => isSessionAlive(call, authorized))) {
     case 'success':
       return undefined;
     case 'credentials':

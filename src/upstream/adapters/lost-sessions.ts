@@ -17,7 +17,7 @@ import {
   type RoutedOutcome,
   type UpstreamResponse,
 } from '../../protocol/transport.js';
-import { errorSeenIn, readUpstreamStatus } from '../../protocol/upstream-status.js';
+import { afterPing, errorSeenIn, readUpstreamStatus } from '../../protocol/upstream-status.js';
 import { SESSION } from '../../protocol/versions/session.js';
 import { OwnedMap } from '../../state/bounds.js';
 import { type SessionRef, type SessionUpstream, upstreamIdOf } from '../client.js';
@@ -62,10 +62,10 @@ export async function unlessLost(
   const inbound = isJson(response) ? await parseBody(read) : undefined;
   const value = inbound?.kind === 'message' ? inbound.value : undefined;
   const reading = readUpstreamStatus(status, { error: errorSeenIn(value, sentId), namesSession });
-  if (reading.kind === 'lost') return { kind: 'lost', isUnexecuted: true };
-  const isDoubtful = reading.kind === 'lost-if-ping-fails' || (reading.kind === 'answer' && reading.unlessLost);
-  const isLost = isDoubtful && !(await pingInSession(client, session, caller, PING_TIMEOUT_MS));
-  return isLost ? { kind: 'lost', isUnexecuted: false } : amendResponse(response, { readBody: () => read });
+  const settled = await afterPing(reading, () => pingInSession(client, session, caller, PING_TIMEOUT_MS));
+  // Without a ping it is certain that the server refused the session before it read the request.
+  if (settled === 'lost') return { kind: 'lost', isUnexecuted: reading.kind === 'lost' };
+  return amendResponse(response, { readBody: () => read });
 }
 
 /** Whether a request may be sent again after its session was lost: a call only if it was not executed. */

@@ -15,7 +15,7 @@ import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js'
 import { LISTS, type ListedItem, type Listing, type UnavailableKind } from '../../protocol/methods.js';
 import { causeOfLeftOut, describeOddCursor } from '../../protocol/odd-items.js';
 import { HEADER_MISMATCH, METHOD_NOT_FOUND, MISSING_CAPABILITY } from '../../protocol/responses.js';
-import { readUpstreamStatus } from '../../protocol/upstream-status.js';
+import { afterPing, readUpstreamStatus } from '../../protocol/upstream-status.js';
 import { LATEST_SESSION_VERSION, STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';
 import { SESSION } from '../../protocol/versions/session.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
@@ -221,9 +221,7 @@ function watchingSession(sendQuery: DirectQuery, ping: () => Promise<boolean>): 
     const response = await sendQuery(method, params, waitMs);
     if (response.kind !== 'refused') return response;
     const reading = readUpstreamStatus(response.status, { error: errorSeenBy(response), namesSession: true });
-    const isDoubtful = reading.kind === 'lost-if-ping-fails' || (reading.kind === 'answer' && reading.unlessLost);
-    const isLost = reading.kind === 'lost' || (isDoubtful && !(await ping()));
-    return isLost ? { kind: 'session-lost' } : response;
+    return (await afterPing(reading, ping)) === 'lost' ? { kind: 'session-lost' } : response;
   };
 }
 

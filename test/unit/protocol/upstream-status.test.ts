@@ -3,6 +3,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  afterPing,
   type ErrorSeen,
   errorSeenIn,
   isAliveByPing,
@@ -126,6 +127,25 @@ describe('the answer to a ping', () => {
     [200, undefined, false, false],
   ])('%d with %j', (status, error, hasResponse, isAlive) => {
     expect(isAliveByPing(status, error, hasResponse)).toBe(isAlive);
+  });
+});
+
+describe('what holds after a ping', () => {
+  it.each([
+    [404, undefined, 'lost', 'lost', 0],
+    [400, undefined, 'invalid', 'lost', 1],
+    [400, STRAY, 'stray-error', 'lost', 1],
+    [404, OWN, 'answer', 'lost', 1],
+    [400, OWN, 'answer', 'answer', 0],
+    [500, undefined, 'unavailable', 'unavailable', 0],
+  ])('%d with %j', async (status, error, ifAlive, ifNot, pings) => {
+    let asked = 0;
+    const settle = (isAlive: boolean) =>
+      afterPing(readUpstreamStatus(status, { error, namesSession: true }), () => {
+        asked += 1;
+        return Promise.resolve(isAlive);
+      });
+    expect([await settle(true), await settle(false), asked]).toEqual([ifAlive, ifNot, 2 * pings]);
   });
 });
 
