@@ -384,7 +384,7 @@ export type AccessOutcome = {
 
 type ApiRequest = { readonly action: 'show-controls' } | RevocationRequest;
 
-/** Routes a request to the API; `undefined` if it is none. */
+/** Routes a request to the API; `undefined` if its path is not one of the API's. */
 export function readApiRequest({ method, url }: IncomingMessage): ApiRequest | undefined {
   const isRead = method === 'GET' || method === 'HEAD';
   if (isRead && url === '/api/controls') return { action: 'show-controls' };

@@ -356,7 +356,7 @@ function formRefused(frame: Frame): PlainResponse {
   return resultPage('Not accepted', text, { status: 403, frame, back: '/' });
 }
 
-/** The fields of a form; `undefined` if it is none, too large, or names a field twice. */
+/** The fields of a form; `undefined` if the body is not a form, is too large, or names a field twice. */
 async function readForm(request: IncomingMessage): Promise<ReadonlyMap<string, string> | undefined> {
   if (mediaType(request.headers['content-type']) !== 'application/x-www-form-urlencoded') return undefined;
   const text = await readText(request, MAX_ORDER_BYTES);

@@ -227,7 +227,7 @@ function publicMembers(jwk: JsonObject): JWK {
   return members as JWK;
 }
 
-/** The key, one clause that says why it is none, or `undefined` if it is for another algorithm. */
+/** The key, one clause that says why it is not usable, or `undefined` if it is for another algorithm. */
 async function importKey(jwk: JsonObject, algorithm: string): Promise<CryptoKey | string | undefined> {
   if (KEY_KINDS.get(algorithm) !== keyKindOf(jwk)) return undefined;
   if (!isAbsent(jwk['alg']) && jwk['alg'] !== algorithm) return undefined;

@@ -130,7 +130,7 @@ type TokenPlan =
 
 export type SignaturePlan = Extract<TokenPlan, { readonly kind: 'signature' }>;
 
-/** The JSON object that the bytes of a token or proof are; `undefined` if they are none. */
+/** The JSON object that the bytes of a token or proof encode; `undefined` if they do not encode one. */
 export function readObject(bytes: Uint8Array): JsonObject | undefined {
   try {
     return parseObject(UTF8.decode(bytes));

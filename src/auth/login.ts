@@ -45,7 +45,7 @@ type OidcLogin = {
 const MAX_RESPONSE_BYTES = 64 * 1024;
 const RESPONSE_TIMEOUT_MS = 5_000;
 const METADATA_AGE_MS = 60 * 60 * 1000;
-/** ID tokens have this type or none; a token of any other type is none (RFC 8725 §3.11). */
+/** ID tokens have this type or none; a token of any other type is not an ID token (RFC 8725 §3.11). */
 const ID_TOKEN_TYPES = ['JWT', 'none'];
 const REFUSED: Outcome = { kind: 'refused' };
 const UNAVAILABLE: Outcome = { kind: 'unavailable' };

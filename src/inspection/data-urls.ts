@@ -1,5 +1,5 @@
 // Reads data URLs: what type they state, and the texts that browsers and more lenient readers find in them. Readers differ
-// in whether line ends within the URL count, in where `base64` stands, in triplets that are none and in the charset, so
+// in whether line ends within the URL count, in where `base64` stands, in malformed triplets and in the charset, so
 // that there may be several.
 // Source: RFC 2397; WHATWG Fetch §6 (data: URLs); WHATWG URL §4.4; WHATWG Infra (forgiving-base64 decode).
 

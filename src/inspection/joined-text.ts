@@ -243,7 +243,7 @@ type JoinedRun = {
 };
 
 /**
- * The cuts of a hit that is none without the text on both sides of a boundary. What is already complete before a boundary
+ * The cuts of a hit that needs the text on both sides of a boundary. What is already complete before a boundary
  * takes nothing behind it, and what is complete behind one takes nothing before it.
  */
 function cutsNeeded(run: JoinedRun, first: number, hit: Hit): readonly SplitHit[] {

@@ -48,7 +48,7 @@ export type Target =
       readonly kind: 'task';
       readonly tool: string | undefined;
       readonly use: TaskUse;
-      /** Whether the use counts as a call, although it is none that does by itself. */
+      /** Whether the use counts as a call, although its method does not by itself. */
       readonly isCounted?: true;
     }
   | { readonly kind: 'none' };

@@ -108,7 +108,7 @@ export function decideTarget(
   return decideRequest(snapshot.policies, queryFor(snapshot, principal, client, query));
 }
 
-/** Whether the snapshot lists the target for this client, as a decision: an allow is none for a request. Pure. */
+/** Whether the snapshot lists the target for this client, as a decision, which allows no request. Pure. */
 export function decideVisible(
   snapshot: Snapshot,
   principal: Principal,

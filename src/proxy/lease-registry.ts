@@ -16,7 +16,7 @@ export type LeaseRegistry = {
   endSession(sealed: string): void;
   /** Ends the leases whose session has ended, after sessions ended at another replica. */
   checkSessions(): void;
-  /** How many changes there have been; the end of a session is none. */
+  /** How many changes there have been; the end of a session does not count. */
   countChanges(): number;
 };
 

@@ -47,8 +47,8 @@ export function networkOfHost(host: string): Network | 'none' | undefined {
 const PUNYCODE = /(?:^|\.)xn--/;
 
 /**
- * The parsed URL, or `undefined` if the text is not a URL. Some versions of the parser know no name in Punycode that
- * stands for nothing, and others do: it is none here.
+ * The parsed URL, or `undefined` if the text is not a URL. A name in Punycode that stands for nothing is not accepted:
+ * only some versions of the parser do.
  */
 function parseUrl(text: string): URL | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;

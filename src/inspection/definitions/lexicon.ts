@@ -288,7 +288,7 @@ const IRREGULAR: ReadonlyMap<string, string> = new Map([
   ['fed', 'feed'],
 ]);
 
-/** Words that end like a plural and are none. */
+/** Singular words that end like a plural. */
 const SINGULAR: ReadonlySet<string> = new Set(['this', 'does', 'thus', 'always', 'perhaps', 'various']);
 
 /** The base form of a word as the lexicon spells it; the word itself where it is not in it. */

@@ -310,14 +310,14 @@ function readTarget(text: string, from: number): Target {
   const start = isBracketed ? at + 1 : at;
   const end = at + (match?.[0].length ?? 0);
   const behind = slice[match?.[0].length ?? 0] ?? ' ';
-  // Some renderers end a target at a tab, others drop the tab; behind a backslash a line end is none.
+  // Some renderers end a target at a tab, others drop the tab; a line end behind a backslash does not count.
   if (isBracketed || behind === ' ' || (/[\r\n]/.test(behind) && !target.endsWith('\\')))
     return { start, end, readings: [target] };
   TO_BLANK.lastIndex = 0;
   return { start, end, readings: [target, TO_BLANK.exec(slice)?.[0] ?? ''] };
 }
 
-/** Puts the colon of a script link in brackets. `behind`: what must follow the target, or it is none. */
+/** Puts the colon of a script link in brackets. `behind`: what must follow the target for it to be a link. */
 function breakScript(scan: Scan, { start, end, readings }: Target, behind: RegExp | undefined): void {
   if (behind !== undefined && !behind.test(scan.text.slice(end, end + 80))) return;
   const [target = '', toBlank] = readings;

@@ -1,5 +1,5 @@
 // Finds the values of cookies that open a session, in the headers `Cookie` and `Set-Cookie` and wherever code, logs and
-// commands write them. A cookie that only counts visits or keeps a choice is none. Linear.
+// commands write them. A cookie that only counts visits or keeps a choice is not a secret. Linear.
 // Source: RFC 6265 §4.1.1 and §4.2.1; RFC 9110 §5.6.2 (tokens).
 
 import type { Hit } from './hit.js';

@@ -1,7 +1,7 @@
 // Finds payment cards, IBANs and US social security numbers in one text. Each kind needs evidence beyond its
 // form: a check digit and an issuer range, a checksum and the country's length, or the numbering rules with
 // separators or a cue word. A number that is part of another one (a decimal, a UUID, an identifier, an amount), or that
-// stands under a name that speaks of something else, is none. Never changes a text.
+// stands under a name that speaks of something else, is not a card. Never changes a text.
 // Source: ISO/IEC 7812-1 (annex B, Luhn); ISO 13616-1 and its SWIFT registry; ISO/IEC 7064 (mod 97-10); SSA POMS
 // RM 10201.
 
@@ -179,7 +179,7 @@ export function isCardNumber(digits: string): boolean {
 
 /**
  * Whether a cue stands before a number, and not at the end of a longer word that begins further away. The mark of a
- * redaction is none, although it names its kind.
+ * redaction is not a cue, although it names its kind.
  */
 function isCuedBy(cue: RegExp, text: string, start: number): boolean {
   const before = text.slice(Math.max(0, start - 2 * CUE_WINDOW), start).replace(/\[redacted:[^\]]{1,48}\]/g, '');

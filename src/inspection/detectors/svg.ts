@@ -196,7 +196,7 @@ function isPlainDoctype(declaration: string): boolean {
   const definition = head?.[1] ?? head?.[2] ?? '';
   if (isElsewhere(definition) && !KNOWN_DEFINITION.test(definition)) return false;
   // What is left may be an entity of another file or with markup in it, an attribute with a default, or an instruction,
-  // whose quotes are none.
+  // in which quotes quote nothing.
   const left = declaration.replace(ENTITY, '').replace(/<!--[\s\S]*?-->/g, '');
   return !/<!(?:ENTITY|ATTLIST)|<\?|%/i.test(left);
 }
@@ -331,7 +331,7 @@ function loadsInStyle(reading: Reading, from: number): boolean {
   return reading.style.loads;
 }
 
-/** Where a style sheet ends. A closing tag within a comment, a section or an instruction is none. */
+/** Where a style sheet ends. A closing tag within a comment, a section or an instruction does not count. */
 function endOfStyle(reading: Reading, from: number): number {
   const { text } = reading;
   STYLE_MARK.lastIndex = from;

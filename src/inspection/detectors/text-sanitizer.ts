@@ -39,7 +39,7 @@ const MIN_DIGITS = 8;
 
 /**
  * The kind of secret or personal data in a JSON number, such as a card number without quotes, by its digits and
- * the member name before it; undefined for any other number. Without a name that says so, a number is none.
+ * the member name before it; undefined for any other number. Without a name that says so, a number is not a card.
  */
 export function numberKind(literal: string, name: string | undefined, wantedKinds: WantedKinds): string | undefined {
   if (findSentCredentials(literal, wantedKinds.own).length > 0) return OWN_CREDENTIAL;

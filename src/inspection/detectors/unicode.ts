@@ -143,7 +143,7 @@ function isSeparator(code: number): boolean {
 const ODD_LINE_END = /\r(?!\n)|[\u2028\u2029]/g;
 
 /**
- * How many line ends of a text are none for some readers: carriage returns without a line feed, and the separators of
+ * How many line ends of a text some readers do not take for line ends: carriage returns without a line feed, and the separators of
  * Unicode. NEL is counted with what shows nothing.
  */
 export function countOddLineEnds(text: string): number {

@@ -144,7 +144,7 @@ export type ProtocolVersion = {
 
   /** False for a method in a session whose version was negotiated before. */
   namesVersionAnew(method: string): boolean;
-  /** What a result of an upstream is; `malformed` where it is none that was expected. */
+  /** What a result of an upstream is; `malformed` where it is not one that was expected. */
   kindOfResult(
     result: JsonObject,
     expected: ExpectedResult,

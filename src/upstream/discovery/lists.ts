@@ -588,7 +588,7 @@ type ReadPage = {
 /** The members of a response that a page is read from. */
 type PageResponse = Pick<Extract<ExchangeOutcome, { readonly kind: 'result' }>, 'result' | 'text' | 'suspectNumbers'>;
 
-/** The page, or one clause that says why it is none. */
+/** The page, or one clause that says why it cannot be read as one. */
 async function readPage(
   name: ListName,
   { result, text, suspectNumbers }: PageResponse,
