@@ -43,7 +43,7 @@ export const CONCEPTS = [
   { concept: 'sealed values', home: ['src/state/sealed-token.ts'], sign: /\bcreate(?:Cipher|Decipher)iv\(/ },
   {
     concept: 'keyed digests',
-    home: ['src/state/keys.ts', 'src/inspection/redaction-marks.ts'],
+    home: ['src/state/derived-keys.ts', 'src/inspection/redaction-marks.ts'],
     sign: /\bcreateHmac\(/,
   },
   { concept: 'shared store', home: ['src/state/redis.ts'], sign: /from 'ioredis'/ },

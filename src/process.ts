@@ -137,7 +137,7 @@ async function pinOffered(file: string): Promise<PinnedOnce> {
   // Without a place: the file is in a folder of dev's own.
   const refused = errors.map((message) => `error: ${message}\n`).join('');
   if (settings === undefined) return { code: 2, printed: refused, wasAsked: false };
-  const { runPinFetch } = await import('./cli/pin/command.js');
+  const { runPinFetch } = await import('./cli/pin/pin-command.js');
   let printed = '';
   const keep = (text: string): void => {
     printed += text;
@@ -300,11 +300,11 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
     return replayCommand(io, await workspacePorts());
   },
   async pin() {
-    const { pinCommand } = await import('./cli/pin/command.js');
+    const { pinCommand } = await import('./cli/pin/pin-command.js');
     return pinCommand(io, await pinPorts());
   },
   async audit() {
-    const { auditCommand } = await import('./cli/audit/command.js');
+    const { auditCommand } = await import('./cli/audit/audit-command.js');
     return auditCommand(io, { loadSettings, wait });
   },
   async keys() {
@@ -312,7 +312,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
     return keysCommand(io, { files: DISK_FILES });
   },
   async init() {
-    const { initCommand } = await import('./cli/init/command.js');
+    const { initCommand } = await import('./cli/init/init-command.js');
     const { checkIssuer, networkOf } = await import('./cli/command-ports.js');
     const validate = async (config: string) =>
       (await import('./cli/validate.js')).runValidate({ config }, io, await validatePorts());

@@ -1,7 +1,7 @@
 // Renders the reference page of the gateway file and the policy file from their JSON Schemas. Pure text;
 // a test fails if the published page differs from the schemas.
 
-import { type Schema, SECRET_TITLE } from '../../src/config/schema/definitions.js';
+import { type Schema, SECRET_TITLE } from '../../src/config/schema/declarations.js';
 
 type Row = {
   readonly key: string;

@@ -3,7 +3,7 @@
 
 import { MARKER_ROWS } from '../../src/inspection/definitions/rows/markers.js';
 import { PARAMETER_ROWS } from '../../src/inspection/definitions/rows/parameters.js';
-import { RULE_ROWS } from '../../src/inspection/definitions/rules.js';
+import { RULE_ROWS } from '../../src/inspection/definitions/sentence-rules.js';
 import type { DetectorRow } from '../../src/inspection/detector-row.js';
 import { INJECTION_ROWS } from '../../src/inspection/detectors/injection-phrases.js';
 import { SECRET_FORMAT_ROWS } from '../../src/inspection/detectors/secret-formats.js';

@@ -13,14 +13,14 @@ import { modeOf } from '../pins/drift-report.js';
 import type { ObservedListing } from '../pins/last-seen.js';
 import { PIN_KINDS } from '../pins/lock.js';
 import type { Catalog } from '../policy/definitions.js';
-import type { KeyRing } from '../state/keys.js';
+import type { KeyRing } from '../state/derived-keys.js';
 import type { GatewayState } from '../state/memory.js';
 import { sealedToken } from '../state/sealed-token.js';
 import type { Metrics } from '../telemetry/metrics.js';
 import type { Runtimes, UpstreamRuntime } from '../upstream/runtimes.js';
 import type { GuardedFetch } from '../upstream/safe-fetch.js';
+import { type AdminPorts, createAdminServer } from './admin-server.js';
 import type { UpstreamRow } from './pages.js';
-import { type AdminPorts, createAdminServer } from './server.js';
 import {
   ADMIN_ROLES,
   type AdminRole,

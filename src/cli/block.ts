@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { type Command as Commander, InvalidArgumentError } from 'commander';
 import { decodeUtf8, type Files } from '../config/files.js';
 import type { Outline } from '../config/load.js';
-import { readDurationMs } from '../config/schema/definitions.js';
+import { readDurationMs } from '../config/schema/declarations.js';
 import { LOCK_SUFFIX } from '../pins/lock.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import { escapeForTerminal, toVisibleJson } from '../text/escaping.js';

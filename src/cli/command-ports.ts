@@ -8,12 +8,12 @@ import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { metadataUrls } from '../auth/issuer.js';
-import { gatewayKeys } from '../config/keys.js';
+import { gatewayKeys } from '../config/key-material.js';
 import type { IssuerSettings, Network, Settings, UpstreamSettings } from '../config/settings.js';
 import { mergeObserved, type Observed, observeListing } from '../pins/last-seen.js';
 import { bareHost, isAddressAllowed } from '../policy/addresses.js';
 import { isObject, type Json } from '../protocol/jsonrpc.js';
-import { createKeyRing } from '../state/keys.js';
+import { createKeyRing } from '../state/derived-keys.js';
 import { escapeForTerminal } from '../text/escaping.js';
 import {
   assertionSigner,

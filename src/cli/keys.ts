@@ -13,7 +13,7 @@ import {
   readKeyText,
   readPrivateSignerKey,
   writeKeyText,
-} from '../config/keys.js';
+} from '../config/key-material.js';
 import { loadGateway } from '../config/load.js';
 import { describeFile } from '../config/secrets.js';
 import { describeReadError } from '../text/wording.js';

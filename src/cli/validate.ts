@@ -18,7 +18,7 @@ import {
 } from '../config/diagnostics.js';
 import type { Files } from '../config/files.js';
 import { loadGateway, loadPolicies, type Outline } from '../config/load.js';
-import type { Schema } from '../config/schema/definitions.js';
+import type { Schema } from '../config/schema/declarations.js';
 import { GATEWAY_SCHEMA } from '../config/schema/gateway.js';
 import { AUDIT_SCHEMA, LOCK_SCHEMA } from '../config/schema/outputs.js';
 import { POLICY_SCHEMA, POLICY_TEST_SCHEMA } from '../config/schema/policy.js';

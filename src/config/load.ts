@@ -33,7 +33,7 @@ import {
 import type { Files } from './files.js';
 import { profileNames } from './profiles.js';
 import { type CompileInput, compileHierarchy, compileSettings } from './resolve.js';
-import { entriesOf, readable, resolveMeanings, textsOf } from './schema/definitions.js';
+import { entriesOf, readable, resolveMeanings, textsOf } from './schema/declarations.js';
 import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
 import { POLICY_SCHEMA } from './schema/policy.js';
 import { locateDiagnostic, readDocument } from './schema/validation.js';

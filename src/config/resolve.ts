@@ -1,4 +1,4 @@
-// Turns a validated gateway file into settings. schema/definitions.ts resolves what a key says by itself: units,
+// Turns a validated gateway file into settings. schema/declarations.ts resolves what a key says by itself: units,
 // secrets, files. Here is what depends on other keys or on the place of the file: paths, audiences, issuers,
 // credentials that stand for others. Checks nothing; a value that is missing here is a bug and throws.
 // docs/reference/configuration.md; the result is settings.ts, frozen.
@@ -6,7 +6,7 @@
 import { dirname, resolve } from 'node:path';
 import { includedScopes } from './checks/gateway.js';
 import { backendsOf, ownAudiences } from './checks/upstreams.js';
-import { readKeyText } from './keys.js';
+import { readKeyText } from './key-material.js';
 import { BUILT_IN_PROFILES } from './profiles.js';
 import {
   findMeanings,
@@ -15,7 +15,7 @@ import {
   resolveMeanings,
   type SecretReference,
   type SettingsOf,
-} from './schema/definitions.js';
+} from './schema/declarations.js';
 import { GATEWAY_SCHEMA, type GatewayFile, PII_KINDS, type ReadableGateway } from './schema/gateway.js';
 import type { AGGREGATE_SCHEMA } from './schema/upstream.js';
 import { type ListenerTls, requireSecret, type Secrets, signingOf } from './secrets.js';

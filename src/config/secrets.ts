@@ -18,7 +18,7 @@ import {
   readCertificates,
   readKeyText,
   readPublicSignerKey,
-} from './keys.js';
+} from './key-material.js';
 import {
   entriesOf,
   findMeanings,
@@ -26,7 +26,7 @@ import {
   type Readable,
   type SecretReference,
   type SecretUse,
-} from './schema/definitions.js';
+} from './schema/declarations.js';
 import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
 import type { LockSigning, TlsSettings } from './settings.js';
 

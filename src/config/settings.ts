@@ -2,7 +2,7 @@
 // frozen. The rest of the program reads these types and never YAML. What a key is called, means and may be
 // stands in schema/; here is what the settings have beyond that.
 
-import type { NETWORK, SettingsOf } from './schema/definitions.js';
+import type { NETWORK, SettingsOf } from './schema/declarations.js';
 import type {
   AUDIT,
   DPOP,

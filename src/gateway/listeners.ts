@@ -15,13 +15,13 @@ import type {
   TlsSettings,
   UpstreamSettings,
 } from '../config/settings.js';
+import { createDataServer, type DataServerPorts } from '../http/data-server.js';
 import { createOpsServer, type HttpListener, type ListenerAddress } from '../http/internal-server.js';
 import { createAddressOf } from '../http/request.js';
 import { type ConcurrencyLimit, type EdgeRoute, type EdgeTables, servedHosts } from '../http/request-checks.js';
-import { createDataServer, type DataServerPorts } from '../http/server.js';
 import { arrivesAt } from '../policy/addresses.js';
 import { NO_LEGACY_SSE_HERE } from '../protocol/versions/legacy-sse.js';
-import type { KeyRing, PublicKey } from '../state/keys.js';
+import type { KeyRing, PublicKey } from '../state/derived-keys.js';
 import { urlHost } from '../text/escaping.js';
 import { systemErrorCode } from '../text/wording.js';
 import type { Observability } from './observability.js';

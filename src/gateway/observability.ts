@@ -7,7 +7,7 @@ import { createRecentDecisions, type RecentDecisions } from '../audit/query.js';
 import { redactForRecord } from '../inspection/capture.js';
 import { createEvents, type Events } from '../policy/events.js';
 import type { RecordEvent } from '../policy/security-events.js';
-import type { KeyRing } from '../state/keys.js';
+import type { KeyRing } from '../state/derived-keys.js';
 import { type Controls, createControls } from '../telemetry/controls.js';
 import { createLogListeners } from '../telemetry/event-log.js';
 import type { Log } from '../telemetry/log.js';

@@ -5,7 +5,7 @@
 import { createRequestRecorder } from '../audit/recorder.js';
 import { createIdentityPort, type Identity } from '../auth/identity.js';
 import type { Settings } from '../config/settings.js';
-import type { DataServerPorts } from '../http/server.js';
+import type { DataServerPorts } from '../http/data-server.js';
 import { createPageCache } from '../inspection/result-filters.js';
 import { digestOnce } from '../pins/digest.js';
 import type { Emit } from '../policy/events.js';
@@ -29,7 +29,7 @@ import type {
 } from '../proxy/ports.js';
 import type { StreamRegistry } from '../proxy/stream-registry.js';
 import { createKeptPages, createListedResources, createLostBackends } from '../state/aggregate-memory.js';
-import type { KeyRing } from '../state/keys.js';
+import type { KeyRing } from '../state/derived-keys.js';
 import { createMemoryLimits, type GatewayState } from '../state/memory.js';
 import { createOpenedSessions } from '../state/opened-sessions.js';
 import {

@@ -3,7 +3,7 @@
 
 import type { MarkKeys } from '../inspection/redaction-marks.js';
 import type { Emit } from '../policy/events.js';
-import type { KeyRing } from '../state/keys.js';
+import type { KeyRing } from '../state/derived-keys.js';
 import type { UpstreamResources } from '../upstream/connection.js';
 import { createResponseBufferQuota } from '../upstream/response-reader.js';
 import { type Inspection, type OwnCredentialsOf, startInspection } from '../work/inspection.js';

@@ -6,7 +6,7 @@ import { type ComparedLeaves, compareLeaves } from '../pins/diff.js';
 import { classifyPair, type DefinitionPair } from '../pins/drift.js';
 import { divideJson, type JsonPart } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJsonText } from '../protocol/json/json.js';
-import type { JsonError } from '../protocol/json/scan.js';
+import type { JsonError } from '../protocol/json/strict-scan.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { readServerJson } from '../protocol/odd-items.js';
 import { type DefinitionFinding, scanDefinitions } from './definitions/scan.js';

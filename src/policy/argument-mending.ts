@@ -7,7 +7,7 @@
 import type { TextEdit } from '../protocol/admitted-request.js';
 import { keepExactNumbers } from '../protocol/json/exact-numbers.js';
 import { applyEdits, readJsonText, removalEdits, spanOf } from '../protocol/json/json.js';
-import type { JsonError } from '../protocol/json/scan.js';
+import type { JsonError } from '../protocol/json/strict-scan.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { pointerOf } from '../text/json-members.js';
 import type { Catalog, PinnedDefinition } from './definitions.js';

@@ -17,7 +17,7 @@ import {
   readJsonText,
   spanOf,
 } from './json/json.js';
-import { type JsonCaps, type JsonError, scanJson } from './json/scan.js';
+import { type JsonCaps, type JsonError, scanJson } from './json/strict-scan.js';
 import type { Json } from './jsonrpc.js';
 import { LIST_MEMBERS } from './methods.js';
 

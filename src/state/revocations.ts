@@ -16,7 +16,7 @@ import {
   type UpstreamBlocks,
 } from '../policy/blocks.js';
 import type { Principal } from '../policy/principal.js';
-import type { KeyRing } from './keys.js';
+import type { KeyRing } from './derived-keys.js';
 import { sealedToken } from './sealed-token.js';
 
 /** Revocations are made by people: beyond this number another is refused rather than one forgotten. */

@@ -18,7 +18,7 @@ import type {
   SessionTarget,
   TaskFacts,
 } from '../protocol/admitted-request.js';
-import { KEY_TAG_BYTES, type KeyRing } from './keys.js';
+import { KEY_TAG_BYTES, type KeyRing } from './derived-keys.js';
 
 const VERSION = 1;
 const EXPIRY_AT = 1 + KEY_TAG_BYTES;

@@ -3,7 +3,7 @@
 // lifetime in milliseconds. docs/reference/state.md.
 
 import type { LimitOutcome, LimitWindow } from '../policy/obligations.js';
-import type { KeyRing } from './keys.js';
+import type { KeyRing } from './derived-keys.js';
 
 /** A session that ended: its keyed hash and that of its owner. */
 export type EndedSession = {

@@ -6,7 +6,7 @@ import { ownerKey } from '../policy/principal.js';
 import type { CallerScope } from '../policy/sealed.js';
 import type { OpenedTask, TaskFacts } from '../protocol/admitted-request.js';
 import type { RememberedInputRequests } from '../protocol/server-requests.js';
-import type { KeyRing } from './keys.js';
+import type { KeyRing } from './derived-keys.js';
 import { createRecentTable } from './replica-tables.js';
 import { MAX_TASK_TTL_MS, TASK_ID } from './sealed-token.js';
 

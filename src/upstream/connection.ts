@@ -8,9 +8,9 @@ import { MAX_JSON_DEPTH } from '../protocol/json/json.js';
 import type { Listing } from '../protocol/methods.js';
 import { readServerJson } from '../protocol/odd-items.js';
 import { LEGACY_SSE_VERSION } from '../protocol/versions/revisions.js';
-import type { KeyRing } from '../state/keys.js';
+import type { KeyRing } from '../state/derived-keys.js';
 import { createLoopScheduler } from '../work/turns.js';
-import { createLegacySseUpstreamClient } from './adapters/legacy-sse/adapter.js';
+import { createLegacySseUpstreamClient } from './adapters/legacy-sse/legacy-sse-adapter.js';
 import { createUpstreamClient, type SessionUpstream, type UpstreamClient } from './client.js';
 import {
   type AssertionSigner,

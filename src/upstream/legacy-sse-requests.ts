@@ -3,7 +3,7 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE.
 
 import { applyEdits, MAX_JSON_DEPTH, spanOf } from '../protocol/json/json.js';
-import type { JsonCaps } from '../protocol/json/scan.js';
+import type { JsonCaps } from '../protocol/json/strict-scan.js';
 import { isObject, type Json, readEnvelope } from '../protocol/jsonrpc.js';
 import { readServerJson } from '../protocol/odd-items.js';
 import type { UpstreamResponse } from '../protocol/transport.js';

@@ -41,13 +41,13 @@ import type { StatelessSettings } from './adapters/input-required.js';
 import { createLegacySseClientSessions } from './adapters/legacy-sse/client-sessions.js';
 import { createSessionRecovery } from './adapters/lost-sessions.js';
 import { createUpstreamAdapters, type TranslatedClients, type UpstreamAdapters } from './adapters/selection.js';
-import { createSessionClients } from './adapters/session-over-stateless/adapter.js';
+import { createSessionClients } from './adapters/session-over-stateless/session-over-stateless-adapter.js';
 import {
   limitSessionBus,
   type SessionBus,
   type SessionMessage,
 } from './adapters/session-over-stateless/session-state.js';
-import { createStatelessClients } from './adapters/stateless-over-session/adapter.js';
+import { createStatelessClients } from './adapters/stateless-over-session/stateless-over-session-adapter.js';
 import type { UpstreamClient } from './client.js';
 import {
   type ConnectionPorts,

@@ -45,7 +45,7 @@ import {
   parseScanned,
   readJsonText,
 } from '../protocol/json/json.js';
-import { scanJson } from '../protocol/json/scan.js';
+import { scanJson } from '../protocol/json/strict-scan.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import { readServerJson } from '../protocol/odd-items.js';
 import { createWorkBudget, type WorkBudget } from './queue.js';

@@ -250,7 +250,7 @@ const ELSEWHERE: { readonly [reason in Reason]?: string } = {
   'store-unavailable': 'attacks/emptied-store',
   internal: 'attacks/broken-inspector',
   'malformed-request': 'attacks/requests-with-two-lengths',
-  'request-timeout': 'unit/http/server',
+  'request-timeout': 'unit/http/data-server',
   'headers-too-large': 'attacks/bodies-that-never-end',
 };
 const HOUR_SECONDS = 3_600;

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { writeKeyText } from '../../src/config/keys.js';
+import { writeKeyText } from '../../src/config/key-material.js';
 import { decisionOf } from '../support/gateway.js';
 import { buildProgram, type Ended, runSallyport, startSallyport } from '../support/processes.js';
 import { PATIENT } from '../support/timing.js';

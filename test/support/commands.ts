@@ -2,9 +2,9 @@
 // Commands that wait for signals or questions are run by processes.ts, as programs of their own.
 
 import { supposePrincipal } from '../../src/auth/principal.js';
-import { auditCommand } from '../../src/cli/audit/command.js';
+import { auditCommand } from '../../src/cli/audit/audit-command.js';
 import { observeOnce } from '../../src/cli/command-ports.js';
-import { pinCommand } from '../../src/cli/pin/command.js';
+import { pinCommand } from '../../src/cli/pin/pin-command.js';
 import { explainCommand } from '../../src/cli/policy/explain.js';
 import { replayCommand } from '../../src/cli/policy/replay.js';
 import { testCommand } from '../../src/cli/policy/test.js';

@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { writeKeyText } from '../../src/config/keys.js';
+import { writeKeyText } from '../../src/config/key-material.js';
 import {
   type AttackRig,
   type GatewayUnderTest,

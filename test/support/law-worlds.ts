@@ -4,7 +4,7 @@
 import { join } from 'node:path';
 import type { Diagnostic } from '../../src/config/diagnostics.js';
 import type { ListKind } from '../../src/dev/demo-protocol.js';
-import { startStdioServer } from '../../src/stdio/server.js';
+import { startStdioServer } from '../../src/stdio/stdio-server.js';
 import { ENDPOINT, startMergedRig, startTwoGateways } from './deployments.js';
 import { type ClientEra, connectIn, ERA_PAIRS, type EraCaller } from './eras.js';
 import { type Era, type RunningGateway, startRig, startTestGateway, UPSTREAM } from './gateway.js';

@@ -8,7 +8,7 @@ type Modules = {
   readonly worker: typeof import('../../src/work/worker.js');
   readonly drift: typeof import('../../src/pins/drift-report.js');
   readonly versions: typeof import('../../src/gateway/config-version.js');
-  readonly server: typeof import('../../src/http/server.js');
+  readonly server: typeof import('../../src/http/data-server.js');
   readonly memory: typeof import('../../src/state/memory.js');
   readonly revocations: typeof import('../../src/state/revocations.js');
   readonly aggregates: typeof import('../../src/state/aggregate-memory.js');
@@ -65,7 +65,7 @@ function replaceable(name: keyof Modules) {
 vi.mock('../../src/work/worker.js', replaceable('worker'));
 vi.mock('../../src/pins/drift-report.js', replaceable('drift'));
 vi.mock('../../src/gateway/config-version.js', replaceable('versions'));
-vi.mock('../../src/http/server.js', replaceable('server'));
+vi.mock('../../src/http/data-server.js', replaceable('server'));
 vi.mock('../../src/state/memory.js', replaceable('memory'));
 vi.mock('../../src/state/revocations.js', replaceable('revocations'));
 vi.mock('../../src/state/aggregate-memory.js', replaceable('aggregates'));

@@ -1,7 +1,7 @@
 // People who sign lock files in tests: keys of each kind, made anew, and envelopes that say whatever a test wants.
 
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { publicPartOf } from '../../src/config/keys.js';
+import { publicPartOf } from '../../src/config/key-material.js';
 import type { LockSigner } from '../../src/config/settings.js';
 import { sha256Hex } from '../../src/pins/digest.js';
 import { digestOfKey, type LockStatement, preAuthEncoding, writePayload } from '../../src/pins/signature.js';

@@ -3,7 +3,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, posix, relative, sep } from 'node:path';
-import type { Schema } from '../../src/config/schema/definitions.js';
+import type { Schema } from '../../src/config/schema/declarations.js';
 
 export type Import = {
   readonly specifier: string;

@@ -4,13 +4,13 @@
 import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { redactForRecord } from '../../src/inspection/capture.js';
+import type { ProcessEnd } from '../../src/stdio/server-process.js';
 import {
   type StdioServer,
   type StdioServerPorts,
   type StdioServerSettings,
   startStdioServer,
-} from '../../src/stdio/server.js';
-import type { ProcessEnd } from '../../src/stdio/server-process.js';
+} from '../../src/stdio/stdio-server.js';
 import type { Json, JsonObject } from './json.js';
 import { makeSecret } from './secrets.js';
 

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { leasePath } from '../../src/audit/writer-lease.js';
-import { writeKeyText } from '../../src/config/keys.js';
+import { writeKeyText } from '../../src/config/key-material.js';
 import { verifyChain } from '../support/audit-chain.js';
 import { buildProgram, findFreePort } from '../support/processes.js';
 

@@ -3,7 +3,7 @@
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createKeyRing } from '../../src/state/keys.js';
+import { createKeyRing } from '../../src/state/derived-keys.js';
 import { type GatewayState, MAX_ENDED } from '../../src/state/memory.js';
 import { openRedisLink } from '../../src/state/redis.js';
 import { MAX_MESSAGE_CHARS } from '../../src/state/replica-bus.js';

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { writeKeyText } from '../../src/config/keys.js';
+import { writeKeyText } from '../../src/config/key-material.js';
 import {
   ADMINS,
   type Admins,

@@ -4,7 +4,12 @@
 
 import { type KeyObject, sign } from 'node:crypto';
 import { basename, resolve } from 'node:path';
-import { type PublicSignerKey, publicPartOf, readPrivateSignerKey, readPublicSignerKey } from '../../config/keys.js';
+import {
+  type PublicSignerKey,
+  publicPartOf,
+  readPrivateSignerKey,
+  readPublicSignerKey,
+} from '../../config/key-material.js';
 import { describeFile } from '../../config/secrets.js';
 import type { LockSigner, LockSigning } from '../../config/settings.js';
 import { countReviewed, pendingOf } from '../../pins/approval.js';

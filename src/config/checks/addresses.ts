@@ -7,7 +7,7 @@ import ipaddr from 'ipaddr.js';
 import { arrivesAt, bareHost, isAddressAllowed } from '../../policy/addresses.js';
 import { isDomain } from '../../policy/hosts.js';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
-import { entriesOf, readDurationMs, textsOf } from '../schema/definitions.js';
+import { entriesOf, readDurationMs, textsOf } from '../schema/declarations.js';
 import type { ReadableGateway } from '../schema/gateway.js';
 import type { Network } from '../settings.js';
 

@@ -6,7 +6,7 @@
 
 import { normalize } from 'node:path';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
-import { entriesOf, readDurationMs, textsOf } from '../schema/definitions.js';
+import { entriesOf, readDurationMs, textsOf } from '../schema/declarations.js';
 import type { ReadableGateway } from '../schema/gateway.js';
 import { checkName, quote } from '../schema/validation.js';
 import { checkOrigin, checkUrl, isLoopbackGateway, isLoopbackHost } from './addresses.js';

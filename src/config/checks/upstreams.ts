@@ -7,7 +7,7 @@
 import { nearestCandidate } from '../../text/wording.js';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
 import { profileNames } from '../profiles.js';
-import { entriesOf, readDurationMs, textsOf } from '../schema/definitions.js';
+import { entriesOf, readDurationMs, textsOf } from '../schema/declarations.js';
 import type { ReadableGateway } from '../schema/gateway.js';
 import { checkName, quote } from '../schema/validation.js';
 import type { BackendSettings } from '../settings.js';

@@ -24,7 +24,7 @@ import {
   textList,
   unavailable,
   union,
-} from './definitions.js';
+} from './declarations.js';
 import { AGGREGATE_SCHEMA, UPSTREAM_SCHEMA } from './upstream.js';
 
 export const PII_ACTIONS = ['off', 'flag', 'redact', 'block'] as const;

@@ -3,7 +3,7 @@
 // and the gateway does not validate the events that it writes. docs/reference/definitions.md; docs/reference/audit.md.
 
 import { type TSchema, Type } from '@sinclair/typebox';
-import { DIALECT, list, literal, oneOfStrings, published, record, type Schema, text } from './definitions.js';
+import { DIALECT, list, literal, oneOfStrings, published, record, type Schema, text } from './declarations.js';
 
 const SHA256 = Type.String({
   title: 'a SHA-256 digest in lower-case hex',

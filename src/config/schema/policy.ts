@@ -23,7 +23,7 @@ import {
   textList,
   unavailable,
   union,
-} from './definitions.js';
+} from './declarations.js';
 
 const RULE_ID_PATTERN = '^[a-z0-9][a-z0-9._-]{0,63}$';
 const LABEL_PATTERN = '^[a-z][a-z0-9-]{0,31}$';

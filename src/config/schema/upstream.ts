@@ -22,7 +22,7 @@ import {
   text,
   textList,
   union,
-} from './definitions.js';
+} from './declarations.js';
 
 const HEADER_NAME: Schema = {
   type: 'string',

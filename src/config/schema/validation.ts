@@ -26,7 +26,7 @@ import {
   type Schema,
   SECRET_TITLE,
   suggestQuantity,
-} from './definitions.js';
+} from './declarations.js';
 
 type DiagnosticText = {
   readonly message: string;

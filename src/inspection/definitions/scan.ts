@@ -21,7 +21,7 @@ import { CLASS } from './lexicon.js';
 import { contextParameters } from './parameters.js';
 import { type Concealment, hasMixedScripts, type Reading, readingsOf } from './readings.js';
 import { SENT_ELSEWHERE } from './rows/exfiltration.js';
-import { findDemands } from './rules.js';
+import { findDemands } from './sentence-rules.js';
 import { type OwnNames, sentencesOf } from './sentences.js';
 import { splitName, splitProse } from './splitting.js';
 import { commonPointer, NOT_SCANNED, type Part, partsAcross, type Row, rowsAcross, rowsOf, textsOf } from './texts.js';

@@ -8,7 +8,7 @@ import { isObject, type Json, type JsonObject, type RequestId } from '../jsonrpc
 import { type Bytes, isInPieces, type Pieces } from '../transport.js';
 import { isInexact } from './number-literals.js';
 import { exactIdOf, renderJson } from './request-ids.js';
-import { type JsonCaps, type JsonError, type Scanned, scanJson } from './scan.js';
+import { type JsonCaps, type JsonError, type Scanned, scanJson } from './strict-scan.js';
 
 /**
  * Maximum nesting of objects and arrays, where a caller sets no cap of its own. A schema of 120 objects, one inside the

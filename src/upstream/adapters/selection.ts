@@ -27,9 +27,9 @@ import { bodyResponse } from '../response-messages.js';
 import type { LegacySseClientSessions } from './legacy-sse/client-sessions.js';
 import { type SessionRecovery, withSession } from './lost-sessions.js';
 import { errorResponseText } from './message-translation.js';
-import type { SessionClients } from './session-over-stateless/adapter.js';
-import type { StatelessClients } from './stateless-over-session/adapter.js';
+import type { SessionClients } from './session-over-stateless/session-over-stateless-adapter.js';
 import { pingInSession, postInSession } from './stateless-over-session/session-pool.js';
+import type { StatelessClients } from './stateless-over-session/stateless-over-session-adapter.js';
 
 /** What is known of the upstream when a message is sent. */
 export type UpstreamOffer = {

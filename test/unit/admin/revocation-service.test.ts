@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { createRevocationService } from '../../../src/admin/revocation-service.js';
 import type { IssuerSettings, Settings } from '../../../src/config/settings.js';
-import { createKeyRing } from '../../../src/state/keys.js';
+import { createKeyRing } from '../../../src/state/derived-keys.js';
 import { createMemoryState } from '../../../src/state/memory.js';
 import { callerOf, ISSUER } from '../../support/state.js';
 

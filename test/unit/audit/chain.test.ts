@@ -13,7 +13,7 @@ import {
 } from '../../../src/audit/chain.js';
 import { buildEvent } from '../../../src/audit/event.js';
 import type { ChainErrorKind } from '../../../src/audit/verify.js';
-import { createKeyRing } from '../../../src/state/keys.js';
+import { createKeyRing } from '../../../src/state/derived-keys.js';
 import { quoteNumber } from '../../../src/text/escaping.js';
 import { verifyChain } from '../../support/audit-chain.js';
 import { context, NOW, ring } from './samples.js';

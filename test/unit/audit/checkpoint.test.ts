@@ -8,7 +8,7 @@ import {
   startChain,
 } from '../../../src/audit/chain.js';
 import { buildEvent, type EventText } from '../../../src/audit/event.js';
-import { createKeyRing } from '../../../src/state/keys.js';
+import { createKeyRing } from '../../../src/state/derived-keys.js';
 import { verifyChain } from '../../support/audit-chain.js';
 import { context, NOW, ring } from './samples.js';
 import { linkLine, makeSink } from './sink-rig.js';

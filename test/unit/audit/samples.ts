@@ -5,7 +5,7 @@ import type { AuditMeters } from '../../../src/audit/audit.js';
 import type { EventContext } from '../../../src/audit/event.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import type { RequestRecord } from '../../../src/policy/record.js';
-import { createKeyRing } from '../../../src/state/keys.js';
+import { createKeyRing } from '../../../src/state/derived-keys.js';
 
 export const NOW = Date.UTC(2026, 10, 20, 9, 30, 0, 123);
 

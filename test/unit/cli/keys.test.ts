@@ -7,7 +7,7 @@ import {
   readKeyText,
   readPrivateSignerKey,
   readPublicSignerKey,
-} from '../../../src/config/keys.js';
+} from '../../../src/config/key-material.js';
 import { filesOf, GOOD, KEY_HEX } from '../config/reading.js';
 import { terminal } from './console.js';
 

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { renderReference } from '../../../scripts/reference/configuration.js';
 import { SCHEMAS } from '../../../src/cli/validate.js';
-import type { Schema } from '../../../src/config/schema/definitions.js';
+import type { Schema } from '../../../src/config/schema/declarations.js';
 
 // With UPDATE_REFERENCE=1 the pages are written instead of compared.
 const isUpdate = process.env['UPDATE_REFERENCE'] === '1';

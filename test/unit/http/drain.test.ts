@@ -6,7 +6,7 @@ import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { connect as secureConnect, type TlsOptions } from 'node:tls';
 import { describe, expect, it } from 'vitest';
-import { createDataServer, type DataServer } from '../../../src/http/server.js';
+import { createDataServer, type DataServer } from '../../../src/http/data-server.js';
 import { PATIENT } from '../../support/timing.js';
 import { makeAuthority } from '../../support/tls.js';
 

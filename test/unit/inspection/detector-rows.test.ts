@@ -8,8 +8,8 @@ import { DETECTOR_FAMILIES, withDetectorRows } from '../../../scripts/reference/
 import { createFinder, type RuleRow } from '../../../src/inspection/definitions/patterns.js';
 import { MARKER_ROWS } from '../../../src/inspection/definitions/rows/markers.js';
 import { PARAMETER_ROWS } from '../../../src/inspection/definitions/rows/parameters.js';
-import { RULE_ROWS } from '../../../src/inspection/definitions/rules.js';
 import { scanDefinitions } from '../../../src/inspection/definitions/scan.js';
+import { RULE_ROWS } from '../../../src/inspection/definitions/sentence-rules.js';
 import { sentencesOf } from '../../../src/inspection/definitions/sentences.js';
 import type { DetectorRow } from '../../../src/inspection/detector-row.js';
 import { INJECTION_ROWS } from '../../../src/inspection/detectors/injection-phrases.js';

@@ -1,6 +1,6 @@
 import { createHash, sign } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { readPrivateSignerKey, readPublicSignerKey } from '../../../src/config/keys.js';
+import { readPrivateSignerKey, readPublicSignerKey } from '../../../src/config/key-material.js';
 import {
   checkSignatures,
   MAX_COUNTER,

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { createKeyRing } from '../../../src/state/keys.js';
+import { createKeyRing } from '../../../src/state/derived-keys.js';
 import type { FirstUseStore } from '../../../src/state/memory.js';
 import { createSharedState } from '../../../src/state/shared-state.js';
 import type { StoreLink } from '../../../src/state/store.js';

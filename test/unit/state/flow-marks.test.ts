@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { createKeyRing } from '../../../src/state/derived-keys.js';
 import { createMemoryFlows, createSharedFlows } from '../../../src/state/flow-marks.js';
-import { createKeyRing } from '../../../src/state/keys.js';
 import { createFakeStore } from '../../support/state.js';
 
 const KEEP_MS = 60_000;

@@ -1,7 +1,7 @@
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { publicKeyInfoOf, readKeyText } from '../../../src/config/keys.js';
+import { publicKeyInfoOf, readKeyText } from '../../../src/config/key-material.js';
 import type { GatewayKey } from '../../../src/config/settings.js';
 import { createReplyClaims } from '../../../src/gateway/ports.js';
 import type { Principal } from '../../../src/policy/principal.js';
@@ -11,7 +11,7 @@ import {
   type SessionFacts,
   type SessionTarget,
 } from '../../../src/protocol/admitted-request.js';
-import { createKeyRing, DIGEST_PURPOSES } from '../../../src/state/keys.js';
+import { createKeyRing, DIGEST_PURPOSES } from '../../../src/state/derived-keys.js';
 import { createMemoryReplays } from '../../../src/state/memory.js';
 import { STORED_REVOCATION } from '../../../src/state/revocations.js';
 import {

@@ -4,8 +4,8 @@ import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
 
-import type { KeyRing } from '../../../src/state/keys.js';
-import { createKeyRing } from '../../../src/state/keys.js';
+import type { KeyRing } from '../../../src/state/derived-keys.js';
+import { createKeyRing } from '../../../src/state/derived-keys.js';
 import { createMemoryState, type GatewayState, MAX_ENDED } from '../../../src/state/memory.js';
 import { MAX_MESSAGE_CHARS, MAX_MESSAGES_PER_POLL, SEALED_MESSAGE_TTL_MS } from '../../../src/state/replica-bus.js';
 import { createRevocationSet, MAX_REVOCATIONS } from '../../../src/state/revocations.js';

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readKeyText, writeKeyText } from '../../../src/config/keys.js';
+import { readKeyText, writeKeyText } from '../../../src/config/key-material.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import type { TaskFacts } from '../../../src/protocol/admitted-request.js';
-import { createKeyRing } from '../../../src/state/keys.js';
+import { createKeyRing } from '../../../src/state/derived-keys.js';
 import { MAX_TASK_TTL_MS } from '../../../src/state/sealed-token.js';
 import { createTaskIds, MAX_TASKS_PER_CALLER, TASK_GRACE_MS } from '../../../src/state/task-ids.js';
 

@@ -3,8 +3,8 @@
 // on its line, in every format: nobody reviews a line that the server wrote over.
 
 import { describe, expect, it } from 'vitest';
-import { pinCommand } from '../../../../src/cli/pin/command.js';
 import type { PinPorts } from '../../../../src/cli/pin/lock-files.js';
+import { pinCommand } from '../../../../src/cli/pin/pin-command.js';
 import { buildProgram } from '../../../../src/cli/program.js';
 import { writeLock } from '../../../../src/pins/lock.js';
 import { GOOD, KEY_HEX } from '../../config/reading.js';

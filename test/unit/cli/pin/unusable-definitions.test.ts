@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { pinCommand } from '../../../../src/cli/pin/command.js';
 import type { PinPorts } from '../../../../src/cli/pin/lock-files.js';
+import { pinCommand } from '../../../../src/cli/pin/pin-command.js';
 import { buildProgram } from '../../../../src/cli/program.js';
 import { loadGateway } from '../../../../src/config/load.js';
 import { checkUsable } from '../../../../src/gateway/config-version.js';

@@ -6,7 +6,7 @@ import { getEventListeners } from 'node:events';
 import { describe, expect, it, vi } from 'vitest';
 import type { Caller } from '../../../../../src/policy/principal.js';
 import type { ForwardOutcome, UpstreamResponse } from '../../../../../src/protocol/transport.js';
-import { envelopeOf } from '../../../../../src/upstream/adapters/session-over-stateless/adapter.js';
+import { envelopeOf } from '../../../../../src/upstream/adapters/session-over-stateless/session-over-stateless-adapter.js';
 import {
   createReplicaScopedId,
   createSessionStates,

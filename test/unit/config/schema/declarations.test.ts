@@ -21,7 +21,7 @@ import {
   textList,
   textsOf,
   union,
-} from '../../../../src/config/schema/definitions.js';
+} from '../../../../src/config/schema/declarations.js';
 import { GATEWAY_SCHEMA } from '../../../../src/config/schema/gateway.js';
 
 describe('[C-05] durations, sizes and rates', () => {

@@ -1,7 +1,7 @@
 import { createPublicKey, verify } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { publicKeyInfoOf, readKeyText, writeKeyText } from '../../../src/config/keys.js';
-import { createKeyRing } from '../../../src/state/keys.js';
+import { publicKeyInfoOf, readKeyText, writeKeyText } from '../../../src/config/key-material.js';
+import { createKeyRing } from '../../../src/state/derived-keys.js';
 
 const bytes = Uint8Array.from({ length: 32 }, (_, index) => index);
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { type InitPorts, initCommand } from '../../../../src/cli/init/command.js';
+import { type InitPorts, initCommand } from '../../../../src/cli/init/init-command.js';
 import type { Observation } from '../../../../src/cli/pin/lock-files.js';
 import { runTest } from '../../../../src/cli/policy/test.js';
 import { buildProgram } from '../../../../src/cli/program.js';

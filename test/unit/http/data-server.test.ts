@@ -4,8 +4,8 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { createDataServer, type DataServer } from '../../../src/http/data-server.js';
 import type { EdgeRefusal } from '../../../src/http/request-checks.js';
-import { createDataServer, type DataServer } from '../../../src/http/server.js';
 import type { Incoming, Outgoing } from '../../../src/protocol/transport.js';
 import { PATIENT } from '../../support/timing.js';
 import { hasCompleteResponse, rawPost, sendRaw } from '../../support/wire-client.js';

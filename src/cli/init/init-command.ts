@@ -8,7 +8,7 @@ import { randomBytes } from 'node:crypto';
 import { join, relative, resolve } from 'node:path';
 import { Option } from 'commander';
 import { errorsOf, hasErrors, renderDiagnostics } from '../../config/diagnostics.js';
-import { KEY_BYTES, writeKeyText } from '../../config/keys.js';
+import { KEY_BYTES, writeKeyText } from '../../config/key-material.js';
 import { loadGateway } from '../../config/load.js';
 import type { IssuerSettings, Network, Settings } from '../../config/settings.js';
 import { mergeFetched, pendingOf } from '../../pins/approval.js';

@@ -6,7 +6,7 @@ import { relative, resolve } from 'node:path';
 import type { Command as Commander } from 'commander';
 import { type ChainHead, readChainLine, readCheckpoint } from '../../audit/chain.js';
 import { type ChainVerdict, ChainVerifier, type VerifyOptions } from '../../audit/verify.js';
-import { createKeyRing, DIGEST_PURPOSES } from '../../state/keys.js';
+import { createKeyRing, DIGEST_PURPOSES } from '../../state/derived-keys.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
 import { countOf } from '../../text/wording.js';
 import {

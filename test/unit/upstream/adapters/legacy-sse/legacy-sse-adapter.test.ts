@@ -6,11 +6,11 @@ import {
   type LegacySseSessionTable,
   MAX_LEGACY_SSE_SESSIONS,
   MAX_LEGACY_SSE_SESSIONS_PER_CALLER,
-} from '../../../../../src/upstream/adapters/legacy-sse/adapter.js';
+} from '../../../../../src/upstream/adapters/legacy-sse/legacy-sse-adapter.js';
 import {
   createOwnerBufferBudget,
   type LegacySseSession,
-} from '../../../../../src/upstream/adapters/legacy-sse/session.js';
+} from '../../../../../src/upstream/adapters/legacy-sse/legacy-sse-session.js';
 
 const REST_MS = 1_000;
 

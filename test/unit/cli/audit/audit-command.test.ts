@@ -7,12 +7,12 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createAudit } from '../../../../src/audit/audit.js';
 import { readChainLine } from '../../../../src/audit/chain.js';
 import { createAuditFile } from '../../../../src/audit/file.js';
-import { auditCommand } from '../../../../src/cli/audit/command.js';
+import { auditCommand } from '../../../../src/cli/audit/audit-command.js';
 import type { AuditFilePorts } from '../../../../src/cli/audit/read.js';
 import { buildProgram } from '../../../../src/cli/program.js';
 import { AUDIT_SCHEMA } from '../../../../src/config/schema/outputs.js';
 import type { Settings } from '../../../../src/config/settings.js';
-import { createKeyRing } from '../../../../src/state/keys.js';
+import { createKeyRing } from '../../../../src/state/derived-keys.js';
 import { countingMeters, NOW, ring, sampleRecord, versions } from '../../audit/samples.js';
 import { makeFirstForm } from '../../audit/sink-rig.js';
 

@@ -1,7 +1,7 @@
 import { createHmac as createNodeHmac, createPublicKey, randomBytes, verify } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createHmac, createKeyRing, type KeyRing, type PublicKey } from '../../../src/state/keys.js';
+import { createHmac, createKeyRing, type KeyRing, type PublicKey } from '../../../src/state/derived-keys.js';
 
 describe('hmac', () => {
   describe('createHmac', () => {

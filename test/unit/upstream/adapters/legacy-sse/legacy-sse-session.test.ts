@@ -9,7 +9,7 @@ import {
   createOwnerBufferBudget,
   type MessageBuffer,
   type MessageBufferSettings,
-} from '../../../../../src/upstream/adapters/legacy-sse/session.js';
+} from '../../../../../src/upstream/adapters/legacy-sse/legacy-sse-session.js';
 
 const HELD = 1_000_000;
 

@@ -40,7 +40,7 @@ import {
   type LegacySseSession,
   type MessageBuffer,
   type SendError,
-} from './session.js';
+} from './legacy-sse-session.js';
 
 const FIRST_REFUSAL = 300;
 

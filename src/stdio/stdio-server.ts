@@ -12,7 +12,7 @@ import { type ParsedJson, readJson } from '../protocol/json/json.js';
 import { type Message, readEnvelope } from '../protocol/jsonrpc.js';
 import { encodeSseComment, encodeSseMessage } from '../protocol/sse.js';
 import { type ProcessEnd, type ProcessPorts, type ServerCommand, startServerProcess } from './server-process.js';
-import { type ClientStream, JSON_CAPS, type SessionRefusal, StdioSession } from './session.js';
+import { type ClientStream, JSON_CAPS, type SessionRefusal, StdioSession } from './stdio-session.js';
 
 export const STDIO_PATH = '/mcp';
 

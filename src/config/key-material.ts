@@ -57,7 +57,7 @@ function decodeKey(body: string): Uint8Array | undefined {
   return bytes.byteLength === KEY_BYTES ? new Uint8Array(bytes) : undefined;
 }
 
-/** INVARIANT: state/keys.ts derives the same signing key. */
+/** INVARIANT: state/derived-keys.ts derives the same signing key. */
 function signingKeyOf(bytes: Uint8Array): KeyObject {
   const seed = hkdfSync('sha256', bytes, '', 'sallyport/1 signing', KEY_BYTES);
   const der = Buffer.concat([PKCS8_ED25519, Buffer.from(seed)]);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { pinCommand } from '../../../../src/cli/pin/command.js';
 import type { Observation, PinPorts } from '../../../../src/cli/pin/lock-files.js';
+import { pinCommand } from '../../../../src/cli/pin/pin-command.js';
 import { buildProgram } from '../../../../src/cli/program.js';
 import { namedPins, pendingOf } from '../../../../src/pins/approval.js';
 import { writeLock } from '../../../../src/pins/lock.js';

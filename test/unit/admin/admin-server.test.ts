@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type AdminAccess, createAdminServer } from '../../../src/admin/admin-server.js';
 import type { AdminCaller } from '../../../src/admin/api.js';
-import { type AdminAccess, createAdminServer } from '../../../src/admin/server.js';
 import {
   ATTEMPTS_PER_MINUTE,
   createSessions,
