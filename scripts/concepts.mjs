@@ -6,6 +6,7 @@
 export const CONCEPTS = [
   { concept: 'order of the stages of a request', home: ['src/proxy/pipeline.ts', 'src/proxy/stages.ts'] },
   { concept: 'check of a message of an upstream', home: ['src/proxy/upstream-messages.ts'] },
+  { concept: 'what is written in the record of a request', home: ['src/policy/record.ts'] },
   { concept: 'value that is usually there at once', home: ['src/text/after.ts'] },
   { concept: 'what a rule decides', home: ['src/policy/clauses.ts', 'src/policy/order.ts'] },
   { concept: 'reasons of refusals', home: ['src/policy/reasons.ts'] },

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Emit } from '../policy/events.js';
 import { REASONS, type Reason } from '../policy/reasons.js';
-import { openRecord, type RequestRecord } from '../policy/record.js';
+import { fold, openRecord, type RequestRecord } from '../policy/record.js';
 import type { Admission } from '../policy/security-events.js';
 import type { Audit } from './audit.js';
 
@@ -44,8 +44,7 @@ export function createEdgeRecorder({
       receivedAt: now(),
       startedMs: performance.now(),
     });
-    record.decision.reasons.push(reason);
-    record.result.http = status;
+    fold(record, { reason, result: { http: status } });
     emit('ended', { record, totalMs: 0, suppressed: undefined });
     audit.edgeRefusal(record);
   };

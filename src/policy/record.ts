@@ -1,11 +1,12 @@
-// The one record of a request and its response. The stages fill it as the message passes; audit, metrics and
-// the process log are written from it alone, so they cannot disagree. All fields exist from the start, so
-// that all records have one shape and a stage that never ran leaves "nothing known" instead of a missing
-// field.
+// The one record of a request and its response. The stages return what they have learned as facts, and `fold` alone
+// writes them; audit, metrics and the process log are written from the record alone, so they cannot disagree. All
+// fields exist from the start, so that all records have one shape and a stage that never ran leaves "nothing known"
+// instead of a missing field.
 
 import type { RequestId } from '../protocol/jsonrpc.js';
 import type { Incoming } from '../protocol/transport.js';
 import type { Era } from '../protocol/versions/revisions.js';
+import type { Refusal } from './decision.js';
 import type { PrincipalFacts } from './principal.js';
 import type { Reason, Stage } from './reasons.js';
 
@@ -114,8 +115,158 @@ export type Finding = {
 /** Maximum number of separate findings in a record; a long stream would otherwise collect them without bound. */
 export const MAX_FINDINGS = 256;
 
-/** Adds a finding to a record: equal ones are counted together, and past the bound regardless of their path. */
-export function addFinding(findings: Finding[], finding: Finding): void {
+/** Grows while the request is handled; audit/ and telemetry/ read it at the decision and once more at the end. */
+export type RequestRecord = {
+  readonly id: string;
+  readonly receivedAt: number;
+  readonly startedMs: number;
+  readonly upstream: string;
+  /** The aggregate that the request came through. */
+  readonly aggregate?: string | undefined;
+  readonly httpMethod: string;
+  /** Hashes of the files that the request is decided under; the current ones if absent. */
+  readonly versions?: { readonly config: string; readonly policy: string; readonly pins: string } | undefined;
+  /** The session that the audit line of the decision names; a request may open another one. */
+  decidedSession?: string | undefined;
+  /** The decision was handed to the audit. */
+  isDecisionWritten?: boolean;
+  /** The audit had no room for the line of the decision, so that the outcome has to say all of it. */
+  isDecisionLost?: boolean;
+  /** Refusals before this one, at the edge, that the audit has only counted. */
+  suppressed?: number;
+  /** For the record alone: whoever acts for the caller has the principal from the request. */
+  readonly principal: PrincipalFacts | undefined;
+  /** Groups of the principal that the deciding rule names, within a bound. */
+  readonly groupsUsed?: readonly string[];
+  readonly client: {
+    readonly ip: string;
+    readonly era: Era | undefined;
+    /** The protocol revision, if it is supported. */
+    readonly version: string | undefined;
+    /** Keyed hash of the sealed session id. */
+    readonly session: string | undefined;
+    /** What the client states about itself, separate from what its token proves. */
+    readonly selfReported: { readonly name: string; readonly version: string } | undefined;
+  };
+  readonly target: {
+    /** A method of protocol/methods.ts, or `undefined` if it is unknown: never a label from the wire. */
+    readonly method: string | undefined;
+    /** The method as received, for the audit only, which cuts and escapes it. */
+    readonly receivedMethod: string | undefined;
+    readonly kind: string | undefined;
+    readonly name: string | undefined;
+    /** Digest of the definition that the upstream listed last, and of the pinned one. */
+    readonly definition: string | undefined;
+    readonly pin: string | undefined;
+    readonly requestId: RequestId | undefined;
+    /** The resources that a subscription names besides its target, as received. */
+    readonly uris: readonly string[];
+  };
+  readonly args:
+    | {
+        readonly digest: string;
+        readonly bytes: number;
+        readonly keys: readonly string[];
+        readonly captured: Readonly<Record<string, string>>;
+        /** The first arguments that were refused: their JSON pointers and the keywords that they fail. */
+        readonly violations?: readonly { readonly pointer: string; readonly keyword: string }[] | undefined;
+      }
+    | undefined;
+  readonly decision: {
+    readonly verdict: 'allow' | 'deny';
+    readonly action: 'forwarded' | 'refused' | 'withheld';
+    readonly stage: Stage;
+    readonly policy: string | undefined;
+    readonly rule: string | undefined;
+    readonly reasons: readonly Reason[];
+    /** `observe`: no rule was enforced. */
+    readonly mode: 'enforce' | 'observe';
+    readonly shadow: readonly ShadowDecision[];
+    /** The decisions that caused this one. */
+    readonly causes?: readonly string[] | undefined;
+    /** What was wrong, in one clause: of an upstream's answer, or of what a caller sent. */
+    readonly detail?: string | undefined;
+  };
+  readonly findings: readonly Finding[];
+  readonly result: {
+    /** Of the upstream: `ok`, `error` (a JSON-RPC error or isError), `none` (no response). */
+    readonly status: 'ok' | 'error' | 'none';
+    readonly http: number;
+    readonly rpcCode: number | undefined;
+    readonly bytes: number;
+    readonly digest: string | undefined;
+    readonly list:
+      | {
+          readonly advertised: number;
+          readonly visible: number;
+          readonly advertisedBytes: number;
+          readonly visibleBytes: number;
+        }
+      | undefined;
+  };
+  /** Milliseconds spent in the stages. The total is taken when the record is closed. */
+  readonly latency: { readonly [stage in TimedStage]: number };
+  readonly trace: { readonly traceId: string; readonly spanId: string } | undefined;
+  /** Of a token that could not be verified. */
+  readonly refusedToken?: RefusedToken | undefined;
+};
+
+type TimedStage = 'auth' | 'policy' | 'inspect' | 'upstream';
+
+/** What was learned at one stage. A member that is absent says nothing; one that is `undefined` is not known any more. */
+export type RecordFacts = {
+  readonly versions?: RequestRecord['versions'];
+  readonly caller?: Partial<Pick<RequestRecord, 'principal' | 'groupsUsed' | 'refusedToken'>>;
+  readonly client?: Partial<RequestRecord['client']>;
+  readonly target?: Partial<RequestRecord['target']>;
+  readonly args?: RequestRecord['args'];
+  readonly decision?: Partial<Omit<RequestRecord['decision'], 'reasons'>>;
+  /** Comes behind the reasons so far, unless it is the last of them. */
+  readonly reason?: Reason;
+  /** Added to those so far. */
+  readonly findings?: readonly Finding[];
+  readonly result?: Partial<RequestRecord['result']>;
+  /** Milliseconds, added to those so far. */
+  readonly latency?: Partial<RequestRecord['latency']>;
+};
+
+/** What a stage returns: its value or a refusal, and what it has learned for the record. */
+export type Staged<T> = { readonly outcome: T | Refusal; readonly facts?: readonly RecordFacts[] };
+
+type Draft = { -readonly [Member in keyof RequestRecord]: RequestRecord[Member] } & {
+  readonly decision: { reasons: Reason[] };
+  readonly findings: Finding[];
+  readonly latency: { [stage in TimedStage]: number };
+};
+
+/** Writes what was learned into the record. INVARIANT: nothing else writes a record. */
+export function fold(record: RequestRecord, facts: RecordFacts): void {
+  const draft = record as Draft;
+  const { versions, caller, client, target, args, decision, reason, findings, result, latency } = facts;
+  draft.versions = versions ?? draft.versions;
+  Object.assign(draft, caller);
+  Object.assign(draft.client, client);
+  Object.assign(draft.target, target);
+  draft.args = args ?? draft.args;
+  Object.assign(draft.decision, decision);
+  if (reason !== undefined && draft.decision.reasons.at(-1) !== reason) draft.decision.reasons.push(reason);
+  for (const finding of findings ?? []) addFinding(draft.findings, finding);
+  Object.assign(draft.result, result);
+  if (latency !== undefined) addLatency(draft.latency, latency);
+}
+
+function addLatency(
+  sums: Draft['latency'],
+  { auth = 0, policy = 0, inspect = 0, upstream = 0 }: Partial<Draft['latency']>,
+): void {
+  sums.auth += auth;
+  sums.policy += policy;
+  sums.inspect += inspect;
+  sums.upstream += upstream;
+}
+
+/** Adds a finding: equal ones are counted together, and past the bound regardless of their path. */
+function addFinding(findings: Finding[], finding: Finding): void {
   const isFull = findings.length >= MAX_FINDINGS;
   const isSame = (other: Finding): boolean =>
     other.detector === finding.detector &&
@@ -128,92 +279,3 @@ export function addFinding(findings: Finding[], finding: Finding): void {
   // There are few detectors, so each gets an entry, however many findings of others came before.
   else findings.push(isFull ? { ...finding, path: '' } : finding);
 }
-
-/** Mutable while the request is handled; audit/ and telemetry/ read it at the decision and once more at the end. */
-export type RequestRecord = {
-  readonly id: string;
-  readonly receivedAt: number;
-  readonly startedMs: number;
-  readonly upstream: string;
-  /** The aggregate that the request came through. */
-  readonly aggregate?: string | undefined;
-  readonly httpMethod: string;
-  /** Hashes of the files that the request is decided under; the current ones if absent. */
-  versions?: { readonly config: string; readonly policy: string; readonly pins: string } | undefined;
-  /** The session that the audit line of the decision names; a request may open another one. */
-  decidedSession?: string | undefined;
-  /** The decision was handed to the audit. */
-  isDecisionWritten?: boolean;
-  /** The audit had no room for the line of the decision, so that the outcome has to say all of it. */
-  isDecisionLost?: boolean;
-  /** Refusals before this one, at the edge, that the audit has only counted. */
-  suppressed?: number;
-  /** For the record alone: whoever acts for the caller has the principal from the request. */
-  principal: PrincipalFacts | undefined;
-  /** Groups of the principal that the deciding rule names, within a bound. */
-  groupsUsed?: readonly string[];
-  client: {
-    readonly ip: string;
-    era: Era | undefined;
-    /** The protocol revision, if it is supported. */
-    version: string | undefined;
-    /** Keyed hash of the sealed session id. */
-    session: string | undefined;
-    /** What the client states about itself, separate from what its token proves. */
-    selfReported: { readonly name: string; readonly version: string } | undefined;
-  };
-  target: {
-    /** A method of protocol/methods.ts, or `undefined` if it is unknown: never a label from the wire. */
-    method: string | undefined;
-    /** The method as received, for the audit only, which cuts and escapes it. */
-    receivedMethod: string | undefined;
-    kind: string | undefined;
-    name: string | undefined;
-    /** Digest of the definition that the upstream listed last, and of the pinned one. */
-    definition: string | undefined;
-    pin: string | undefined;
-    requestId: RequestId | undefined;
-    /** The resources that a subscription names besides its target, as received. */
-    uris: readonly string[];
-  };
-  args:
-    | {
-        digest: string;
-        bytes: number;
-        keys: readonly string[];
-        captured: Readonly<Record<string, string>>;
-        /** The first arguments that were refused: their JSON pointers and the keywords that they fail. */
-        violations?: readonly { readonly pointer: string; readonly keyword: string }[] | undefined;
-      }
-    | undefined;
-  decision: {
-    verdict: 'allow' | 'deny';
-    action: 'forwarded' | 'refused' | 'withheld';
-    stage: Stage;
-    policy: string | undefined;
-    rule: string | undefined;
-    reasons: Reason[];
-    /** `observe`: no rule was enforced. */
-    mode: 'enforce' | 'observe';
-    shadow: readonly ShadowDecision[];
-    /** The decisions that caused this one. */
-    causes?: readonly string[] | undefined;
-    /** What was wrong, in one clause: of an upstream's answer, or of what a caller sent. */
-    detail?: string | undefined;
-  };
-  findings: Finding[];
-  result: {
-    /** Of the upstream: `ok`, `error` (a JSON-RPC error or isError), `none` (no response). */
-    status: 'ok' | 'error' | 'none';
-    http: number;
-    rpcCode: number | undefined;
-    bytes: number;
-    digest: string | undefined;
-    list: { advertised: number; visible: number; advertisedBytes: number; visibleBytes: number } | undefined;
-  };
-  /** Milliseconds spent in the stages. The total is taken when the record is closed. */
-  latency: { auth: number; policy: number; inspect: number; upstream: number };
-  trace: { readonly traceId: string; readonly spanId: string } | undefined;
-  /** Of a token that could not be verified. */
-  refusedToken?: RefusedToken | undefined;
-};

@@ -9,8 +9,10 @@ import { refuseBlocked } from '../policy/blocks.js';
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
 import { takeTurn } from '../protocol/json/incremental.js';
+import { turnsOf } from './message-reading.js';
 import type { OpenLease, Snapshot } from './ports.js';
-import { type RequestContext, refuseAuthn, turnsOf } from './request-context.js';
+import { refuseAuthn } from './refusals.js';
+import type { RequestContext } from './request-context.js';
 
 /** What is asked last: whether the snapshot still allows this to the caller. It may note what it now requires. */
 export type Grant = (snapshot: Snapshot, principal: Principal) => Refusal | undefined;

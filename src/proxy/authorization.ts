@@ -13,7 +13,7 @@ import {
 } from '../policy/decide.js';
 import { type Decision, type Refusal, refuseWith } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
-import type { RequestRecord } from '../policy/record.js';
+import { fold, type RecordFacts, type RequestRecord, type Staged } from '../policy/record.js';
 import type { PolicyQuery } from '../policy/rules.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { JsonObject, Target } from '../protocol/jsonrpc.js';
@@ -22,9 +22,9 @@ import type { ClientTraits } from '../protocol/versions/revisions.js';
 import type { Snapshot } from './ports.js';
 import type { RequestContext, VerifiedCall } from './request-context.js';
 
-type Outcome<T> = T | Refusal | Promise<T | Refusal>;
+type Outcome<T> = Staged<T> | Promise<Staged<T>>;
 
-/** The stages for one kind of subject. Each takes what the one before it made, and may note facts in the record. */
+/** The stages for one kind of subject. Each takes what the one before it made. */
 export type Stages<
   Subject extends object,
   Allowed extends object = Subject,
@@ -57,14 +57,23 @@ export async function authorize<
   stages: Stages<Subject, Allowed, Inspected, Authorized>,
   subject: Subject,
 ): Promise<Authorized | Refusal> {
-  const allowed = await stages.decide(subject);
+  const allowed = take(recorded, await stages.decide(subject));
   if (isRefusal(allowed)) return allowed;
-  const inspected = await stages.inspect(subject, allowed);
+  const inspected = take(recorded, await stages.inspect(subject, allowed));
   if (isRefusal(inspected)) return inspected;
-  const authorized = await stages.enforce(subject, inspected);
+  const authorized = take(recorded, await stages.enforce(subject, inspected));
   if (isRefusal(authorized)) return authorized;
   return (await recordDecision(recorded)) ?? authorized;
 }
+
+/** Folds what a stage has learned into the record, and goes on with its outcome. */
+export function take<T>(recorded: RecordContext, { outcome, facts = NO_FACTS }: Staged<T>): T | Refusal {
+  const records = 'record' in recorded ? [recorded.record] : recorded.records;
+  for (const record of records) for (const learned of facts) fold(record, learned);
+  return outcome;
+}
+
+const NO_FACTS: readonly RecordFacts[] = Object.freeze([]);
 
 function isRefusal<T extends object>(outcome: T | Refusal): outcome is Refusal {
   return 'kind' in outcome && outcome.kind === 'refused';
@@ -84,13 +93,12 @@ async function writeDecision(
   ports: RequestContext<'audit'>['ports'],
   record: RequestRecord,
 ): Promise<Refusal | undefined> {
-  const { decision } = record;
   let isRecorded = false;
-  decision.action = 'forwarded';
+  fold(record, { decision: { action: 'forwarded' } });
   try {
     isRecorded = await ports.audit.recordDecision(record);
   } finally {
-    if (!isRecorded) decision.action = 'refused';
+    if (!isRecorded) fold(record, { decision: { action: 'refused' } });
   }
   return isRecorded ? undefined : refuseWith('audit-unavailable');
 }
@@ -178,8 +186,8 @@ export function mayKnowList(
 }
 
 /** The stage of a subject that has nothing to inspect, or no limits. */
-export function passThrough<T>(_subject: unknown, passed: T): T {
-  return passed;
+export function passThrough<T>(_subject: unknown, passed: T): Staged<T> {
+  return { outcome: passed };
 }
 
 /**
@@ -192,6 +200,6 @@ export function reserveStream(call: RequestContext<'streams'>, principal: Princi
 }
 
 /** The limit on the streams that clients open: how many one caller may hold, and all callers together. */
-export function enforceStreamQuota<T>({ call, principal }: VerifiedCall<'streams'>, opening: T): T | Refusal {
-  return reserveStream(call, principal) ?? opening;
+export function enforceStreamQuota<T>({ call, principal }: VerifiedCall<'streams'>, opening: T): Staged<T> {
+  return { outcome: reserveStream(call, principal) ?? opening };
 }

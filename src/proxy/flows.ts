@@ -14,7 +14,7 @@ import {
   reachOf,
 } from '../policy/information-flow.js';
 import type { Principal } from '../policy/principal.js';
-import { addFinding, type Finding } from '../policy/record.js';
+import type { Finding, Staged } from '../policy/record.js';
 import { amendAdmitted, copyAdmitted } from '../protocol/admission.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import { isAboutNothing, withoutFreeText, withoutUnpinnedText } from '../protocol/free-text.js';
@@ -56,19 +56,17 @@ export async function enforceFlows(
   call: RequestContext<'flows' | 'sessions'>,
   principal: Principal,
   received: AdmittedMessage,
-): Promise<AdmittedMessage | Refusal> {
+): Promise<Staged<AdmittedMessage>> {
   const { ports, snapshot } = call;
   const all = snapshot.policies.flows;
-  if (all === undefined) return received;
-  const admitted = withoutUndefinedHeaders(call, all, received);
+  if (all === undefined) return { outcome: received };
+  const { admitted, findings } = withoutUndefinedHeaders(call, all, received);
   const { flows, without } = concernOf(call, all, principal, admitted);
-  if (flows.length === 0) return admitted;
+  if (flows.length === 0) return { outcome: admitted, facts: [{ findings }] };
   const labels = [...new Set(flows.flatMap(({ from }) => from))];
   const refusal = refusalOf(flows, await ports.flows.read(historiesRead(principal), labels, reachOf(flows)));
-  if (refusal === undefined) return admitted;
-  if (without === undefined) return refusal;
-  addFinding(call.record.findings, { ...CUT, detector: 'flow-text', path: '/params' });
-  return without;
+  if (refusal === undefined || without === undefined) return { outcome: refusal ?? admitted, facts: [{ findings }] };
+  return { outcome: without, facts: [{ findings: [...findings, { ...CUT, detector: 'flow-text', path: '/params' }] }] };
 }
 
 const CUT = { direction: 'to-upstream', count: 1, action: 'strip' } as const;
@@ -124,22 +122,29 @@ function flowsAround(all: FlowSet, upstream: string, target: Target): readonly F
  * Leaves out the headers `Mcp-Param-*` that mirror no argument, where a flow may refuse the request: no check reads
  * them. MCP 2026-07-28 has intermediaries forward them, and elsewhere they are.
  */
-function withoutUndefinedHeaders(call: RequestContext, all: FlowSet, admitted: AdmittedMessage): AdmittedMessage {
+function withoutUndefinedHeaders(
+  call: RequestContext,
+  all: FlowSet,
+  admitted: AdmittedMessage,
+): { readonly admitted: AdmittedMessage; readonly findings: readonly Finding[] } {
   const { target, paramHeaders } = admitted;
   const given = Object.keys(paramHeaders);
-  if (given.length === 0) return admitted;
+  const unchanged = { admitted, findings: NOTHING_CUT };
+  if (given.length === 0) return unchanged;
   const { upstream } = call.incoming;
   const flows = SINKS.has(target.kind)
     ? all.of(upstream, target.kind, nameOf(target) ?? '').flows
     : flowsAround(all, upstream, target);
-  if (flows.length === 0) return admitted;
+  if (flows.length === 0) return unchanged;
   const mirrored = mirroredHeaders(call.snapshot.catalogFor(admitted), target);
   const kept = given.filter((name) => mirrored.has(name));
-  if (kept.length === given.length) return admitted;
+  if (kept.length === given.length) return unchanged;
   const count = given.length - kept.length;
-  addFinding(call.record.findings, { ...CUT, detector: 'undefined-headers', path: '', count });
   const left = Object.fromEntries(kept.map((name) => [name, paramHeaders[name] ?? '']));
-  return copyAdmitted(admitted, { paramHeaders: left });
+  return {
+    admitted: copyAdmitted(admitted, { paramHeaders: left }),
+    findings: [{ ...CUT, detector: 'undefined-headers', path: '', count }],
+  };
 }
 
 /**
@@ -230,12 +235,14 @@ export const SEALED_CURSOR: Feature = {
     const { rule, message, text } = admitted;
     const sealed = paramsOf(admitted)['cursor'];
     const span = spanOf(text, ['params', 'cursor']);
-    if (typeof sealed !== 'string' || span === undefined) return admitted;
+    if (typeof sealed !== 'string' || span === undefined) return { outcome: admitted };
     const scope = { upstream: incoming.upstream, method: rule.method };
     const cursor = ports.cursors.open(sealed, scope);
-    return cursor === undefined
-      ? refuseProtocolError(invalidParams(errorContextOf(message), FOREIGN_CURSOR))
-      : amendAdmitted(admitted, [{ ...span, text: JSON.stringify(cursor) }]);
+    const outcome =
+      cursor === undefined
+        ? refuseProtocolError(invalidParams(errorContextOf(message), FOREIGN_CURSOR))
+        : amendAdmitted(admitted, [{ ...span, text: JSON.stringify(cursor) }]);
+    return { outcome };
   },
   withoutSealed: ({ cursor: _, ...content }) => content,
 };

@@ -1,23 +1,25 @@
 // The request pipeline: takes one message of a client to the upstream and its response back. The order of the
 // calls in `runStages`, and in `authorize` for whatever is decided, is the security property: each stage takes
 // what the previous one made, so the wrong order does not compile. A stage returns its value or a refusal; an
-// exception is a bug or an I/O fault and also ends as a refusal. Nothing else in the source tree forwards a
+// exception is a bug or an I/O fault and also ends as a refusal. What a stage has learned is folded into the record here
+// and in `authorize`. Nothing else in the source tree forwards a
 // client's message.
 
 import { refuseBlocked } from '../policy/blocks.js';
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { AuthorizedRequest } from '../policy/obligations.js';
 import { callerKeyOf } from '../policy/principal.js';
-import { openRecord } from '../policy/record.js';
+import { fold, openRecord } from '../policy/record.js';
 import type { Capacity, Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
-import { authorize, type Stages } from './authorization.js';
+import { authorize, type Stages, take } from './authorization.js';
 import { holdBody, joinCapacity, refuseOverLimit } from './capacity.js';
 import { runBatch } from './features/batch.js';
 import { endSession } from './features/session-streams.js';
 import { featuresOf, requestsSubscription } from './features/table.js';
 import { openGetStream } from './legacy-sse/stream.js';
 import type { AnyPort, Ports } from './ports.js';
-import { callerOf, claimId, type RequestContext, refuse } from './request-context.js';
+import { refuse } from './refusals.js';
+import { callerOf, claimId, type RequestContext } from './request-context.js';
 import { measureWaits, relayResponse, sendNothing } from './response-forwarding.js';
 import {
   admit,
@@ -47,8 +49,7 @@ export async function handleRequest(incoming: Incoming, outgoing: Outgoing, port
     featuresOf,
     features: [],
   };
-  // The versions the request is decided under, even if newer ones are in force when the record is written.
-  call.record.versions = snapshot.versions;
+  fold(call.record, { versions: snapshot.versions });
   try {
     const refusal = await runStages(call);
     if (refusal !== undefined) refuse(call, refusal);
@@ -66,7 +67,7 @@ export async function handleRequest(incoming: Incoming, outgoing: Outgoing, port
 
 /** Runs the controls in order. INVARIANT: the order of the stages must not change. */
 async function runStages(call: RequestContext<AnyPort>): Promise<Refusal | undefined> {
-  const principal = await authenticate(call);
+  const principal = take(call, await authenticate(call));
   if ('kind' in principal) return principal;
   const { block } = call.snapshot;
   if (block !== undefined) return refuseBlocked(block);
@@ -77,7 +78,7 @@ async function runStages(call: RequestContext<AnyPort>): Promise<Refusal | undef
   if (capacity === undefined) return refuseWith('overloaded');
   if (call.incoming.httpMethod === 'DELETE') return endSession(call, principal);
 
-  const admitted = await admit(call, principal);
+  const admitted = take(call, await admit(call, principal));
   if (admitted.kind === 'refused') return admitted;
   const overLimit = refuseOverLimit(capacity, admitted);
   if (overLimit !== undefined) return overLimit;
@@ -138,7 +139,7 @@ async function forward(
   const reopensSession = call.incoming.aggregate !== undefined;
   const outbound = { authorized, caller, signal, reopensSession };
   const outcome = await call.ports.upstreams.forward(upstream, outbound);
-  call.record.latency.upstream = performance.now() - startedMs;
+  fold(call.record, { latency: { upstream: performance.now() - startedMs } });
   if (outcome.kind !== 'error') return measureWaits(call.record, outcome);
   const { reason, detail } = outcome;
   if (reason === 'upstream-unavailable' && call.wait?.isCancelled !== true)

@@ -17,7 +17,7 @@ import { type SensitiveFields, uniteFields } from '../policy/information-flow.js
 import { type ResponseObligations, withProfilesOf } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
-import { addFinding, type Finding } from '../policy/record.js';
+import { type Finding, fold } from '../policy/record.js';
 import type { OpenedTask, RequestFacts, SessionFacts, TaskFacts } from '../protocol/admitted-request.js';
 import { exactJson, keepExactNumbers } from '../protocol/json/exact-numbers.js';
 import type { LoopScheduler } from '../protocol/json/incremental.js';
@@ -35,13 +35,13 @@ import { versionOf } from './authorization.js';
 import type { NotificationGate } from './features/progress.js';
 import { type MessageWithoutTask, removeRelatedTask } from './features/task-requests.js';
 import type { Deliveries } from './flows.js';
+import { readMessage } from './message-reading.js';
 import type { AnyPort } from './ports.js';
 import {
   contentKindOf,
   type PlannedMessage,
   profileOf,
   type RequestContext,
-  readMessage,
   sensitiveFieldsOf,
 } from './request-context.js';
 
@@ -335,7 +335,7 @@ function inspectContent(
     return call.ports.inspection.message(input, call.incoming.upstream, call.callerKey);
   };
   const outcome = after(fields && redactionFor(call, reading, fields, output), inspectPlanned);
-  return after(outcome, (resolved) => noteInspected(context, resolved, startedMs));
+  return after(outcome, (resolved) => recordInspected(context, resolved, startedMs));
 }
 
 /** What stands for sensitive fields. A large result takes its turns on the event loop. */
@@ -365,10 +365,9 @@ async function redactionInTurns(
   }
 }
 
-function noteInspected(context: CheckContext, outcome: Inspection, startedMs: number): Inspection {
+function recordInspected(context: CheckContext, outcome: Inspection, startedMs: number): Inspection {
   const { call } = context;
-  call.record.latency.inspect += performance.now() - startedMs;
-  noteFindings(call, outcome.findings);
+  fold(call.record, { findings: outcome.findings, latency: { inspect: performance.now() - startedMs } });
   if (outcome.kind !== 'withhold') context.previousTail = outcome.previousTail;
   return outcome;
 }
@@ -392,16 +391,20 @@ export function readUpstreamMessage(
 const MAX_NAMED_ITEMS = 5;
 
 /** Records what was mended in a message; the findings, for its caller. */
-export function noteMending(call: RequestContext, mended: Mending): readonly Finding[] {
+export function recordMending(call: RequestContext, mended: Mending): readonly Finding[] {
   const { replaced, leftOut } = mended;
   const log = createFindingLog('to-client');
   for (const path of leftOut) log.add(path, { detector: 'lone-surrogate', action: 'drop', count: 1 });
   const places = log.list().map(({ path }) => path);
   if (places.length > 0)
-    call.record.decision.detail = `left out, because of half of a surrogate pair: ${places.slice(0, MAX_NAMED_ITEMS).join('; ')}`;
+    fold(call.record, {
+      decision: {
+        detail: `left out, because of half of a surrogate pair: ${places.slice(0, MAX_NAMED_ITEMS).join('; ')}`,
+      },
+    });
   for (const path of replaced) log.add(path, { detector: 'lone-surrogate', action: 'strip', count: 1 });
   const findings = log.list();
-  noteFindings(call, findings);
+  fold(call.record, { findings });
   return findings;
 }
 
@@ -435,9 +438,5 @@ export function dropped(call: RequestContext, detector: string): MessageOutcome 
 
 /** Records that a message was dropped. */
 export function drop(call: RequestContext, detector: string): void {
-  noteFindings(call, [{ detector, direction: 'to-client', path: '', count: 1, action: 'drop' }]);
-}
-
-function noteFindings(call: RequestContext, findings: readonly Finding[]): void {
-  for (const finding of findings) addFinding(call.record.findings, finding);
+  fold(call.record, { findings: [{ detector, direction: 'to-client', path: '', count: 1, action: 'drop' }] });
 }

@@ -18,6 +18,7 @@ import {
 import { isListed as isListedFor } from '../policy/decide.js';
 import type { PinKind, PinState } from '../policy/definitions.js';
 import { narrowInputSchema } from '../policy/narrowed-schema.js';
+import { type Finding, fold } from '../policy/record.js';
 import { matchKey } from '../policy/rules.js';
 import type { SessionTarget } from '../protocol/admitted-request.js';
 import { filterServerCapabilities } from '../protocol/capabilities.js';
@@ -32,8 +33,9 @@ import { type Bytes, sizeOfBytes } from '../protocol/transport.js';
 import { servedVersion } from '../protocol/versions/revisions.js';
 import { taskForm } from './features/task-requests.js';
 import { cutUnpinnedText, sealsCursors, withCursor } from './flows.js';
+import { turnsOf } from './message-reading.js';
 import type { ObservedPage } from './ports.js';
-import { profileOf, type RequestContext, refreshSnapshot, turnsOf } from './request-context.js';
+import { profileOf, type RequestContext, refreshSnapshot } from './request-context.js';
 import { type MessageOutcome, NO_HEADERS, type ResponsePlan, respond, withhold } from './response-context.js';
 
 const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
@@ -147,8 +149,8 @@ export function recallList(
     ?.filtered(policyKey(call, responsePlan));
   if (page === undefined) return undefined;
   const pieces = page.render(id);
-  noteList(call, page, sizeOfBytes(bytes), sizeOfBytes(pieces));
-  call.record.findings.push(...page.findings);
+  recordList(call, page, sizeOfBytes(bytes), sizeOfBytes(pieces));
+  fold(call.record, { findings: page.findings });
   return {
     kind: 'response',
     text: undefined,
@@ -185,6 +187,14 @@ async function filterHandshakeResponse(
   return finishHandshakeResponse(filtering, form, completeHandshake(filtered, inspected));
 }
 
+const OTHER_INSTRUCTIONS: Finding = {
+  detector: 'instructions',
+  direction: 'to-client',
+  path: '/result/instructions',
+  count: 1,
+  action: 'strip',
+};
+
 function finishHandshakeResponse(
   { call, responsePlan, result, openedSession }: FilterInput,
   form: ReturnType<typeof taskForm>,
@@ -192,16 +202,10 @@ function finishHandshakeResponse(
 ): MessageOutcome {
   const { protocol, apps } = responsePlan.admitted;
   if (outcome.kind === 'withhold') return refuseWithheld(call, outcome);
-  call.record.findings.push(...outcome.findings);
+  fold(call.record, { findings: outcome.findings });
   const text = cutServerNulls(responsePlan.admitted.rule.method, outcome.text);
   if (outcome.hadOtherInstructions) {
-    call.record.findings.push({
-      detector: 'instructions',
-      direction: 'to-client',
-      path: '/result/instructions',
-      count: 1,
-      action: 'strip',
-    });
+    fold(call.record, { findings: [OTHER_INSTRUCTIONS] });
   }
   if (!protocol.issuesSessionIds) return respond(text);
   if (openedSession.kind === 'upstream' && openedSession.id !== undefined && !SESSION_ID.test(openedSession.id))
@@ -219,7 +223,7 @@ function finishHandshakeResponse(
     call.incoming.upstream,
     responsePlan.principal,
   );
-  call.record.client.session = call.ports.audit.keyedHash('session', sealed);
+  fold(call.record, { client: { session: call.ports.audit.keyedHash('session', sealed) } });
   return {
     kind: 'response',
     text,
@@ -348,16 +352,17 @@ function finishListResponse(
 ): MessageOutcome {
   if (outcome.kind === 'withhold') return refuseWithheld(call, outcome);
   const { items, findings, odd } = outcome;
-  if (odd.length > 0) call.record.decision.detail = `left out: ${odd.slice(0, MAX_NAMED_ITEMS).join('; ')}`;
+  if (odd.length > 0)
+    fold(call.record, { decision: { detail: `left out: ${odd.slice(0, MAX_NAMED_ITEMS).join('; ')}` } });
   const { method } = responsePlan.admitted.rule;
   // Last: pins and digests are of what the server said.
   const withoutNulls = cutServerNulls(method, outcome.text);
   const text = sealsCursors(call.snapshot)
     ? withCursor(call, method, withoutNulls, result['nextCursor'])
     : withoutNulls;
-  call.record.findings.push(...findings);
+  fold(call.record, { findings });
   const receivedBytes = bytes?.byteLength ?? Buffer.byteLength(reading.text);
-  noteList(call, outcome, receivedBytes, Buffer.byteLength(text));
+  recordList(call, outcome, receivedBytes, Buffer.byteLength(text));
   const id = requestIdOf(responsePlan.admitted.message);
   if (bytes !== undefined && id !== undefined) {
     const page =
@@ -439,15 +444,15 @@ function refuseWithheld(
   call: RequestContext,
   outcome: Extract<HandshakeOutcome, { kind: 'withhold' }>,
 ): MessageOutcome {
-  call.record.findings.push(...outcome.findings);
+  fold(call.record, { findings: outcome.findings });
   return withhold(outcome.reason, outcome.detail);
 }
 
-function noteList(
-  call: RequestContext,
+function recordList(
+  { record }: RequestContext,
   { advertised, visible }: { readonly advertised: number; readonly visible: number },
   advertisedBytes: number,
   visibleBytes: number,
 ): void {
-  call.record.result.list = { advertised, visible, advertisedBytes, visibleBytes };
+  fold(record, { result: { list: { advertised, visible, advertisedBytes, visibleBytes } } });
 }

@@ -5,7 +5,7 @@
 
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { AuthorizedRequest } from '../policy/obligations.js';
-import type { RequestRecord } from '../policy/record.js';
+import { fold, type RequestRecord } from '../policy/record.js';
 import { acceptsEventStream, mediaType } from '../protocol/headers.js';
 import { isRequestId } from '../protocol/jsonrpc.js';
 import { paramsOf } from '../protocol/params.js';
@@ -13,13 +13,14 @@ import { isEventStream, pumpEvents } from '../protocol/sse.js';
 import type { Body, UpstreamResponse } from '../protocol/transport.js';
 import { readUpstreamStatus } from '../protocol/upstream-status.js';
 import { describeType } from '../text/clause.js';
-import { callerOf, noteRefusal, type RequestContext } from './request-context.js';
+import { refusalFacts } from './record-facts.js';
+import { callerOf, type RequestContext } from './request-context.js';
 import type { MessageOutcome } from './response-context.js';
 import { createResponseCheck, type ResponseCheck } from './response-pipeline.js';
 import {
   createGatheredWrites,
   type GatheredWrites,
-  noteResult,
+  recordResult,
   refuseEnd,
   responseEventIds,
   responseStreamLimits,
@@ -130,8 +131,7 @@ export function isDelivered({ status }: UpstreamResponse): boolean {
 
 function accept(call: RequestContext<'streams'>): undefined {
   passCancellation(call);
-  call.record.result.status = 'ok';
-  call.record.result.http = 202;
+  fold(call.record, { result: { status: 'ok', http: 202 } });
   call.outgoing.send(202, {}, '');
   return undefined;
 }
@@ -219,7 +219,7 @@ async function relayWithoutStream(
 
 /** A cancelled request gets no response, but its POST has to end (MCP 2025-11-25, cancellation). */
 export function sendNothing(call: RequestContext): undefined {
-  call.record.result.http = 202;
+  fold(call.record, { result: { http: 202 } });
   call.outgoing.send(202, {}, '');
 }
 
@@ -237,7 +237,7 @@ export function sendResponse(
   }
   const http = call.admitted?.protocol.statusOfResponse(status, outcome.rpcCode) ?? status;
   const body = outcome.text ?? outcome.pieces ?? unchanged;
-  noteResult(call, outcome, http, body);
+  recordResult(call, outcome, http, body);
   call.outgoing.send(http, { ...JSON_HEADERS, ...outcome.headers }, body);
   return undefined;
 }
@@ -250,7 +250,7 @@ async function relayEvents(
 ): Promise<undefined> {
   const { outgoing } = call;
   outgoing.open(200, STREAM_HEADERS);
-  call.record.result.http = 200;
+  fold(call.record, { result: { http: 200 } });
   const keepAliveStream = keepAlive(outgoing, call.snapshot.limits.keepAliveMs);
   const writes = createGatheredWrites(keepAliveStream);
   const watch = watchResponse(call, authorized, { response, responseCheck, writes });
@@ -287,7 +287,7 @@ function writeEnd(
   if (writes.hasResponse || endReason === 'cancelled') return;
   if (endReason !== undefined) {
     // A caller whose token is no longer valid is sent nothing; the next request gets the challenge.
-    if (endReason.stage === 'authn') noteRefusal(call, endReason);
+    if (endReason.stage === 'authn') fold(call.record, refusalFacts(call.record, endReason));
     else writeFailure(call, endReason, writes);
   } else if (end !== 'stopped' && end !== 'resumable') {
     writeFailure(call, refuseEnd(call, end), writes);
@@ -342,11 +342,8 @@ class TimedResponse implements UpstreamResponse {
   /** Counts only promises; a value that is available at once was not waited for. */
   #timed<T>(outcome: T | Promise<T>): T | Promise<T> {
     if (!(outcome instanceof Promise)) return outcome;
-    const { latency } = this.#record;
     const startedMs = performance.now();
-    const count = (): void => {
-      latency.upstream += performance.now() - startedMs;
-    };
+    const count = (): void => fold(this.#record, { latency: { upstream: performance.now() - startedMs } });
     return outcome.then(
       (value) => {
         count();

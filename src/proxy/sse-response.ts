@@ -6,6 +6,7 @@
 
 import { type Refusal, refuseWith, renderRefusal } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
+import { fold } from '../policy/record.js';
 import type { EventFacts, SessionFacts } from '../protocol/admitted-request.js';
 import {
   describeEnd,
@@ -19,7 +20,9 @@ import {
   type StreamLimits,
 } from '../protocol/sse.js';
 import { type Body, joinPieces, type Outgoing, sizeOfBytes, type UpstreamResponse } from '../protocol/transport.js';
-import { noteRefusal, type RequestContext, refusalContext, wasCancelledByDisconnect } from './request-context.js';
+import { refusalFacts } from './record-facts.js';
+import { refusalContext, wasCancelledByDisconnect } from './refusals.js';
+import type { RequestContext } from './request-context.js';
 import { type MessageOutcome, type ResponsePlan, sealedFactsOf } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
 
@@ -202,7 +205,7 @@ export function writeOutcome(
       return undefined;
     case 'response': {
       const text = outcome.text ?? data;
-      noteResult(call, outcome, 200, text);
+      recordResult(call, outcome, 200, text);
       writes.hasResponse = true;
       writes.add(encodeSseMessage(text, { id }));
       return 'stop';
@@ -217,28 +220,27 @@ export function writeOutcome(
 export function writeFailure(call: RequestContext, refusal: Refusal, writes: GatheredWrites): void {
   if (writes.hasResponse || wasCancelledByDisconnect(call, refusal)) return;
   writes.hasResponse = true;
-  noteRefusal(call, refusal);
+  fold(call.record, refusalFacts(call.record, refusal));
   const rendered = renderRefusal(refusal, refusalContext(call));
-  call.record.result.rpcCode = rendered.rpcCode;
+  fold(call.record, { result: { rpcCode: rendered.rpcCode } });
   writes.add(encodeSseMessage(rendered.body));
 }
 
-/** Notes a response that passed. */
-export function noteResult(
+/** Records a response that passed. */
+export function recordResult(
   call: RequestContext<'audit'>,
-  outcome: Extract<MessageOutcome, { kind: 'response' }>,
+  { isError, rpcCode }: Extract<MessageOutcome, { kind: 'response' }>,
   http: number,
   body: Body,
 ): void {
-  const { result } = call.record;
-  result.status = outcome.isError ? 'error' : 'ok';
-  result.rpcCode = outcome.rpcCode;
-  result.http = http;
-  result.bytes += typeof body === 'string' ? Buffer.byteLength(body) : sizeOfBytes(body);
+  const { record, ports, admitted } = call;
+  const bytes = record.result.bytes + (typeof body === 'string' ? Buffer.byteLength(body) : sizeOfBytes(body));
+  const status = isError ? 'error' : 'ok';
+  fold(record, { result: { status, rpcCode, http, bytes } });
   // Lists are identified by the pins that they show; the result of a call or a read only by its digest.
-  const response = call.admitted?.rule.response;
+  const response = admitted?.rule.response;
   if (response === 'inspect' || response === 'task')
-    result.digest = call.ports.audit.keyedHash('result', joinPieces(body));
+    fold(record, { result: { digest: ports.audit.keyedHash('result', joinPieces(body)) } });
 }
 
 /** The refusal for a stream, or a body, that ended without its response. */

@@ -1,5 +1,5 @@
 // The pipeline's stages before anything is sent, one function each, in the order in which pipeline.ts calls
-// them. A stage returns its value or a refusal, and notes facts in the request record.
+// them. A stage returns its value or a refusal, and the facts that it has learned for the record.
 // Source: MCP 2026-07-28, multi-round-trip requests; tasks of both revisions.
 
 import type { InspectionProfile } from '../config/settings.js';
@@ -11,6 +11,7 @@ import { type Allow, type Deny, type Refusal, refuseProtocolError, refuseWith } 
 import type { Catalog } from '../policy/definitions.js';
 import { type AuthorizedRequest, enforce } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
+import type { RecordFacts, Staged } from '../policy/record.js';
 import { isAppUri } from '../policy/uris.js';
 import { type AdmittedArray, admitPost, copyAdmitted } from '../protocol/admission.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
@@ -25,23 +26,16 @@ import { checkParamHeaders, checkSupported, versionsOffered } from '../protocol/
 import { authenticateAgain, checkSession } from './access-lease.js';
 import { decideTarget, decideVisible, queryFor } from './authorization.js';
 import { enforceFlows } from './flows.js';
+import { isRead, readMessage, refuseReadError, turnsOf } from './message-reading.js';
 import type { AnyPort, AuthnError, Snapshot } from './ports.js';
+import { admissionFacts, decisionFacts, mendingFindings, shadowFacts } from './record-facts.js';
+import { claimReply, refuseAuthn } from './refusals.js';
 import {
   callerOf,
-  claimReply,
   contentKindOf,
-  isRead,
-  noteAdmitted,
-  noteDecision,
-  noteMended,
-  noteShadow,
   presentedToken,
   type RequestContext,
-  readMessage,
   refreshSnapshot,
-  refuseAuthn,
-  refuseReadError,
-  turnsOf,
   type VerifiedCall,
 } from './request-context.js';
 
@@ -69,29 +63,33 @@ async function waitFor<T>(call: RequestContext, value: T | Promise<T>): Promise<
 
 /** Picks up listings and reloads that finished during a wait, so that freshness is read as of now. */
 function refreshAfterWait(call: RequestContext<'upstreams'>): void {
-  if (call.hasWaited === true) call.record.versions = refreshSnapshot(call).versions;
+  if (call.hasWaited === true) refreshSnapshot(call);
+}
+
+/** The versions that are decided under, even if newer ones are in force when the record is written. */
+function versionFacts({ snapshot: { versions } }: RequestContext): RecordFacts {
+  return { versions };
 }
 
 /** Verifies the caller's token: a principal, or a 401 or 503 refusal. */
-export async function authenticate(call: RequestContext<'identity' | 'upstreams'>): Promise<Principal | Refusal> {
+export async function authenticate(call: RequestContext<'identity' | 'upstreams'>): Promise<Staged<Principal>> {
   const outcome = await waitFor(call, call.ports.identity.authenticate(call.incoming, call.outgoing));
   refreshAfterWait(call);
-  return noteCaller(call, outcome);
+  return callerOrRefusal(call, outcome, versionFacts(call));
 }
 
-/** Notes the caller, or refuses one that was not authenticated. */
-export function noteCaller(
-  call: Pick<RequestContext, 'incoming' | 'record'>,
-  principal: Principal | AuthnError,
-): Principal | Refusal {
-  call.record.latency.auth = performance.now() - call.incoming.startedMs;
-  if ('reason' in principal) {
-    call.record.refusedToken = principal.refusedToken;
-    call.record.principal = principal.blocked?.principal;
-    return refuseAuthn(principal);
+/** The caller, or the refusal of one that was not authenticated. */
+export function callerOrRefusal(
+  { incoming }: Pick<RequestContext, 'incoming'>,
+  outcome: Principal | AuthnError,
+  { versions }: RecordFacts = {},
+): Staged<Principal> {
+  const latency = { auth: performance.now() - incoming.startedMs };
+  if ('reason' in outcome) {
+    const caller = { principal: outcome.blocked?.principal, refusedToken: outcome.refusedToken };
+    return { outcome: refuseAuthn(outcome), facts: [{ versions, caller, latency }] };
   }
-  call.record.principal = principal;
-  return principal;
+  return { outcome, facts: [{ versions, caller: { principal: outcome }, latency }] };
 }
 
 /** The ports that admission uses. */
@@ -104,16 +102,16 @@ type AdmissionPorts = 'audit' | 'inspection' | 'sessions' | 'tasks' | 'upstreams
 export async function admit(
   call: RequestContext<AdmissionPorts>,
   principal: Principal,
-): Promise<AdmittedMessage | AdmittedArray | Refusal> {
+): Promise<Staged<AdmittedMessage | AdmittedArray>> {
   const mended: MendedArguments[] = [];
   let { body } = call.incoming;
   let reading = await waitFor(call, readMessage(call, body));
   refreshAfterWait(call);
   for (;;) {
-    if (!isRead(reading)) return refuseReadError(reading.error);
+    if (!isRead(reading)) return { outcome: refuseReadError(reading.error), facts: [versionFacts(call)] };
     const outcome = admitRead(call, principal, body, reading);
-    if (outcome.kind === 'error') return refuseProtocolError(outcome);
-    if (outcome.kind === 'array') return outcome;
+    if (outcome.kind === 'error') return { outcome: refuseProtocolError(outcome), facts: [versionFacts(call)] };
+    if (outcome.kind === 'array') return { outcome, facts: [versionFacts(call)] };
     const more = findMending(call, outcome, mended.length);
     if (more === undefined) return finishAdmission(call, principal, outcome, mended);
     body = new TextEncoder().encode(applyEdits(outcome.text, more.edits));
@@ -163,14 +161,13 @@ function finishAdmission(
   principal: Principal,
   outcome: AdmittedMessage,
   mended: readonly MendedArguments[],
-): AdmittedMessage | Refusal {
+): Staged<AdmittedMessage> {
   const admitted = adaptToAcceptHeader(call, outcome);
   call.admitted = admitted.kind === 'admitted' ? admitted : outcome;
   // The server of a reply that is refused gets an error on behalf of the client that was to reply.
   if (outcome.serverRequestId !== undefined) callerOf(call, principal);
-  noteAdmitted(call, outcome);
-  for (const one of mended) noteMended(call, one);
-  return admitted;
+  const facts = { ...admissionFacts(call.ports.audit, outcome), ...versionFacts(call) };
+  return { outcome: admitted, facts: [facts, { findings: mended.flatMap(mendingFindings) }] };
 }
 
 /**
@@ -207,11 +204,11 @@ async function decide(
   call: RequestContext<AnyPort>,
   principal: Principal,
   admitted: AdmittedMessage,
-): Promise<Allow | Refusal> {
+): Promise<Staged<Allow>> {
   const { isFresh, supportedVersions } = call.snapshot;
   const isDue = !isFresh && (needsFreshListing(admitted) || supportedVersions === undefined);
   const isVerified = isDue && (await waitFor(call, call.ports.upstreams.refreshListing(call.incoming.upstream)));
-  const decideRefreshed = (): Allow | Refusal => {
+  const decideRefreshed = (): Staged<Allow> => {
     refreshAfterWait(call);
     return decideNow(call, principal, admitted, isVerified || call.snapshot.isFresh);
   };
@@ -230,20 +227,34 @@ function decideNow(
   principal: Principal,
   admitted: AdmittedMessage,
   isFresh: boolean,
-): Allow | Refusal {
+): Staged<Allow> {
   const startedMs = performance.now();
-  const mismatch = checkSupported(admitted, call.snapshot.supportedVersions);
-  if (mismatch !== undefined) return refuseProtocolError(mismatch);
-  const decision = decideTarget(call.snapshot, principal, admitted, admitted);
-  call.record.latency.policy = performance.now() - startedMs;
-  noteDecision(call, decision, admitted.args);
-  if (call.snapshot.policies.shadow !== undefined) {
-    const query = queryFor(call.snapshot, principal, admitted, admitted);
-    noteShadow(call, query, decision, admitted.args);
+  const { snapshot } = call;
+  const mismatch = checkSupported(admitted, snapshot.supportedVersions);
+  if (mismatch !== undefined) return { outcome: refuseProtocolError(mismatch), facts: [versionFacts(call)] };
+  const decision = decideTarget(snapshot, principal, admitted, admitted);
+  const policy = performance.now() - startedMs;
+  const decided = decisionFacts(call, principal, decision, admitted.args);
+  const facts: RecordFacts[] = [{ ...decided, versions: snapshot.versions, latency: { policy } }];
+  if (snapshot.policies.shadow !== undefined) {
+    const query = queryFor(snapshot, principal, admitted, admitted);
+    facts.push(shadowFacts(call, query, decision, admitted.args, decided.args));
   }
-  if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
+  if (decision.verdict === 'deny') return { outcome: { kind: 'refused', stage: 'decide', deny: decision }, facts };
   const withdrawn = findWithdrawn(call, principal, admitted);
-  if (withdrawn !== undefined) return { kind: 'refused', stage: 'decide', deny: withdrawn };
+  if (withdrawn !== undefined) {
+    facts.push(decisionFacts(call, principal, withdrawn, undefined));
+    return { outcome: { kind: 'refused', stage: 'decide', deny: withdrawn }, facts };
+  }
+  return { outcome: refuseUnusable(call, admitted, isFresh) ?? decision, facts };
+}
+
+/** Why a message goes no further although a rule allows it: by the pins, its headers, or what it uses. */
+function refuseUnusable(
+  call: RequestContext<AnyPort>,
+  admitted: AdmittedMessage,
+  isFresh: boolean,
+): Refusal | undefined {
   if (needsFreshListing(admitted) && !isFresh) return refuseWith('pins-stale');
   if (!isKindVerified(call, admitted))
     return refuseWith('pins-stale', {
@@ -252,7 +263,7 @@ function decideNow(
   call.features = call.featuresOf(admitted, call.snapshot);
   const catalog = call.snapshot.catalogFor(admitted);
   const protocolError = checkParamHeaders(admitted, catalog) ?? checkFeatures(call, admitted, catalog);
-  return protocolError === undefined ? decision : refuseProtocolError(protocolError);
+  return protocolError && refuseProtocolError(protocolError);
 }
 
 /**
@@ -270,9 +281,7 @@ function findWithdrawn(
   const scope = { upstream: call.incoming.upstream, principal, session };
   const about = call.ports.sessions.serverRequests.open(serverRequestId, scope)?.about;
   const decision = about && decideVisible(call.snapshot, principal, admitted, about);
-  if (decision?.verdict !== 'deny') return undefined;
-  noteDecision(call, decision, undefined);
-  return decision;
+  return decision?.verdict === 'deny' ? decision : undefined;
 }
 
 /** Whether the list was read in which the target stands. Resources that no definition refers to stand in none. */
@@ -307,11 +316,15 @@ function checkFeatures(
 export type ClientMessage = VerifiedCall<AnyPort> & { readonly admitted: AdmittedMessage };
 
 /** Decides, and opens what the client carries for the gateway in the message. */
-export async function decideMessage({ call, principal, admitted }: ClientMessage): Promise<DecidedRequest | Refusal> {
-  const allow = await decide(call, principal, admitted);
-  if ('kind' in allow) return allow;
-  const restored = await openSealedValues(call, principal, admitted, allow);
-  return restored.kind === 'refused' ? restored : { principal, allow, restored };
+export async function decideMessage({ call, principal, admitted }: ClientMessage): Promise<Staged<DecidedRequest>> {
+  const { outcome: allow, facts = [] } = await decide(call, principal, admitted);
+  if ('kind' in allow) return { outcome: allow, facts };
+  const opened = await openSealedValues(call, principal, admitted, allow);
+  const { outcome: restored } = opened;
+  return {
+    outcome: restored.kind === 'refused' ? restored : { principal, allow, restored },
+    facts: opened.facts === undefined ? facts : [...facts, ...opened.facts],
+  };
 }
 
 /**
@@ -323,15 +336,18 @@ async function openSealedValues(
   principal: Principal,
   admitted: AdmittedMessage,
   allow: Allow,
-): Promise<AdmittedMessage | Refusal> {
+): Promise<Staged<AdmittedMessage>> {
   let restored = admitted;
+  const facts: RecordFacts[] = [];
   for (const { prepare } of call.features) {
-    const prepared = await waitFor(call, prepare?.(call, { principal, allow, admitted: restored }) ?? restored);
-    if (prepared.kind === 'refused') return prepared;
-    restored = prepared;
+    if (prepare === undefined) continue;
+    const prepared = await waitFor(call, prepare(call, { principal, allow, admitted: restored }));
+    if (prepared.facts !== undefined) facts.push(...prepared.facts);
+    if (prepared.outcome.kind === 'refused') return { outcome: prepared.outcome, facts };
+    restored = prepared.outcome;
   }
   call.admitted = restored;
-  return restored;
+  return { outcome: restored, facts };
 }
 
 /** The caller, the decision that allows the request, and the message as it will be forwarded. */
@@ -350,15 +366,21 @@ export async function inspectArguments(
   call: RequestContext<AnyPort>,
   admitted: AdmittedMessage,
   decided: DecidedRequest,
-): Promise<DecidedRequest | Refusal> {
+): Promise<Staged<DecidedRequest>> {
   const startedMs = performance.now();
   const { restored } = decided;
   const input = guardInput(call, restored, contentOf(call, restored), restored.text);
-  const outcome = await waitFor(call, call.ports.inspection.request(input, call.incoming.upstream, call.callerKey));
-  const refusal = noteGuarded(call, outcome) ?? guardHeaders(call, restored);
-  call.record.latency.inspect += performance.now() - startedMs;
-  if (refusal !== undefined) return refusal;
-  return call.hasWaited === true ? decideAgain(call, admitted, decided) : decided;
+  const body = await waitFor(call, call.ports.inspection.request(input, call.incoming.upstream, call.callerKey));
+  const headers = body.kind === 'clear' ? guardHeaders(call, restored) : undefined;
+  const findings = headers === undefined ? body.findings : [...body.findings, ...headers.findings];
+  const facts = [{ findings, latency: { inspect: performance.now() - startedMs } }];
+  const refusal = refusalOf(body) ?? (headers && refusalOf(headers));
+  if (refusal !== undefined) return { outcome: refusal, facts };
+  if (call.hasWaited !== true) return { outcome: decided, facts };
+  const again = await decideAgain(call, admitted, decided);
+  return again.facts === undefined
+    ? { outcome: again.outcome, facts }
+    : { ...again, facts: [...facts, ...again.facts] };
 }
 
 /**
@@ -370,41 +392,35 @@ async function decideAgain(
   call: RequestContext<AnyPort>,
   admitted: AdmittedMessage,
   decided: DecidedRequest,
-): Promise<DecidedRequest | Refusal> {
+): Promise<Staged<DecidedRequest>> {
   const session = admitted.session && call.incoming.headers['mcp-session-id'];
   const isTokenExpired = decided.principal.token.expiresAt <= Date.now();
   // Ending a session changes no version, so it is checked first; with an expired token, authentication refuses anyway.
   const sessionRefusal = isTokenExpired ? undefined : checkSession(call, session, decided.principal);
-  if (sessionRefusal !== undefined) return sessionRefusal;
-  if (call.ports.leases.countChanges() === call.changesAtStart && !isTokenExpired) return decided;
+  if (sessionRefusal !== undefined) return { outcome: sessionRefusal };
+  if (call.ports.leases.countChanges() === call.changesAtStart && !isTokenExpired) return { outcome: decided };
   const principal = await authenticateAgain(call);
-  if ('kind' in principal) return principal;
+  if ('kind' in principal) return { outcome: principal };
   const overNow = checkSession(call, session, principal);
-  if (overNow !== undefined) return overNow;
+  if (overNow !== undefined) return { outcome: overNow };
   const { secrets } = call.snapshot.profile.request;
   refreshAfterWait(call);
   const { block } = call.snapshot;
-  if (block !== undefined) return refuseBlocked(block);
-  call.record.principal = principal;
+  if (block !== undefined) return { outcome: refuseBlocked(block), facts: [versionFacts(call)] };
   if (call.caller !== undefined) callerOf(call, principal);
-  const allow = await decide(call, principal, admitted);
-  if ('kind' in allow) return allow;
+  const { outcome, facts = [] } = await decideMessage({ call, principal, admitted });
   // What is sealed or narrowed by the decision is so by the new one: ids on legacy SSE, the filter of a subscription.
-  const restored = await openSealedValues(call, principal, admitted, allow);
-  if (restored.kind === 'refused') return restored;
-  const revalidated = { principal, allow, restored };
-  // A different profile may refuse the arguments, so they are inspected again, and again only if it changes
-  // again.
-  return call.snapshot.profile.request.secrets === secrets
-    ? revalidated
-    : inspectArguments(call, admitted, revalidated);
+  const learned = [{ caller: { principal } }, ...facts];
+  // A different profile may refuse the arguments, so they are inspected again, and again only if it changes again.
+  if ('kind' in outcome || call.snapshot.profile.request.secrets === secrets) return { outcome, facts: learned };
+  const inspected = await inspectArguments(call, admitted, outcome);
+  return { ...inspected, facts: [...learned, ...(inspected.facts ?? [])] };
 }
 
 /** Inspects parameter headers; nothing else reads one that mirrors no argument. HTTP keeps them short. */
-function guardHeaders(call: RequestContext<'inspection'>, admitted: AdmittedMessage): Refusal | undefined {
+function guardHeaders(call: RequestContext<'inspection'>, admitted: AdmittedMessage): GuardOutcome | undefined {
   const headers = decodeParamHeaders(admitted.paramHeaders);
-  if (headers === undefined) return undefined;
-  return noteGuarded(call, guardArguments(guardInput(call, admitted, headers, JSON.stringify(headers))));
+  return headers && guardArguments(guardInput(call, admitted, headers, JSON.stringify(headers)));
 }
 
 function guardInput(
@@ -425,8 +441,7 @@ function withMarks(call: RequestContext, admitted: AdmittedMessage, profile: Ins
   return kind === 'code' ? { ...profile, request: { ...profile.request, marks: 'block' } } : profile;
 }
 
-function noteGuarded(call: RequestContext, outcome: GuardOutcome): Refusal | undefined {
-  call.record.findings.push(...outcome.findings);
+function refusalOf(outcome: GuardOutcome): Refusal | undefined {
   if (outcome.kind === 'clear') return undefined;
   const places = outcome.findings
     .filter(({ action }) => action === 'block')
@@ -446,13 +461,22 @@ const MAX_NAMED_PLACES = 3;
 export async function enforceObligations(
   call: RequestContext<AnyPort>,
   { principal, allow, restored }: DecidedRequest,
+): Promise<Staged<AuthorizedRequest>> {
+  const { outcome: passed, facts } = await enforceFlows(call, principal, restored);
+  const outcome = passed.kind === 'refused' ? passed : await enforceLimits(call, principal, allow, passed);
+  return facts === undefined ? { outcome } : { outcome, facts };
+}
+
+async function enforceLimits(
+  call: RequestContext<AnyPort>,
+  principal: Principal,
+  allow: Allow,
+  admitted: AdmittedMessage,
 ): Promise<AuthorizedRequest | Refusal> {
-  const passed = await enforceFlows(call, principal, restored);
-  if (passed.kind === 'refused') return passed;
-  const refusal = passed.rule.method === 'initialize' ? limitInitialize(call) : undefined;
+  const refusal = admitted.rule.method === 'initialize' ? limitInitialize(call) : undefined;
   if (refusal !== undefined) return refusal;
-  const outcome = await enforce(allow, passed, principal, call.ports, call.named?.allows);
-  if (passed.serverRequestId !== undefined) {
+  const outcome = await enforce(allow, admitted, principal, call.ports, call.named?.allows);
+  if (admitted.serverRequestId !== undefined) {
     const isFirst = await claimReply(call);
     if (isFirst !== true) return refuseWith(isFirst === false ? 'already-answered' : 'store-unavailable');
   }

@@ -6,6 +6,7 @@
 
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import { type AuthorizedRequest, responseObligationsOf } from '../policy/obligations.js';
+import { fold } from '../policy/record.js';
 import { encodeSseComment, pumpEvents, type ReadEnd, type SseEvent, type StreamLimits } from '../protocol/sse.js';
 import {
   DisconnectController,
@@ -62,7 +63,7 @@ export async function keepStreamOpen(
     cutTimer ??= setTimeout(() => outgoing.disconnect(), CUT_AFTER_MS);
   };
   outgoing.open(200, STREAM_HEADERS);
-  record.result = { ...record.result, status: 'ok', http: 200 };
+  fold(record, { result: { status: 'ok', http: 200 } });
   // Its writers are many and none writes through this, so a busy stream gets the comments too.
   const alive = keepAlive(outgoing, snapshot.limits.keepAliveMs);
   stream.open({ announce, end });

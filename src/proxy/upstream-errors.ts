@@ -5,6 +5,7 @@
 
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { AuthorizedRequest } from '../policy/obligations.js';
+import { fold } from '../policy/record.js';
 import { namesUpstreamSession } from '../protocol/admitted-request.js';
 import { mediaType } from '../protocol/headers.js';
 import { editedValueAt } from '../protocol/json/json.js';
@@ -24,7 +25,7 @@ import { describeStatus } from '../text/clause.js';
 import { callerOf, type RequestContext } from './request-context.js';
 import { type CheckPorts, type MessageOutcome, readUpstreamMessage } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
-import { noteResult } from './sse-response.js';
+import { recordResult } from './sse-response.js';
 import { timeLeftMs } from './stream-lifetime.js';
 
 /** The body of an answer that is no success. `error` is absent if it is no JSON-RPC error. */
@@ -128,11 +129,11 @@ export async function refuseUndelivered(
       return endSessionOf(call, detail);
     case 'answer':
     case 'stray-error':
-      call.record.decision.detail = detail;
+      fold(call.record, { decision: { detail } });
       return undefined;
     case 'invalid':
       if (refusedUnread(response.status) !== undefined) return refuseWith('upstream-protocol', { detail });
-      call.record.decision.detail = detail;
+      fold(call.record, { decision: { detail } });
       return undefined;
   }
 }
@@ -209,10 +210,10 @@ async function sendError(
   const outcome: MessageOutcome = await responseCheck.checkText(text);
   if (outcome.kind === 'refused') return { ...outcome.refusal, deny: { detail, ...outcome.refusal.deny } };
   if (outcome.kind !== 'response') return refuseWith('upstream-protocol', { detail });
-  call.record.decision.detail = detail;
+  fold(call.record, { decision: { detail } });
   const body = outcome.text ?? text;
   const retryAfter = isBusyStatus(http) ? readRetryAfter(response.headers['retry-after']) : undefined;
-  noteResult(call, outcome, http, body);
+  recordResult(call, outcome, http, body);
   send(
     http,
     {

@@ -26,7 +26,8 @@ import { createSessionGate, type NotificationGate } from './features/progress.js
 import { checkServerRequest } from './features/server-requests.js';
 import { checkSessionTaskNotification } from './features/task-responses.js';
 import { createDeliveries } from './flows.js';
-import { isRead, type RequestContext, refuseReadError, turnsOf } from './request-context.js';
+import { isRead, refuseReadError, turnsOf } from './message-reading.js';
+import type { RequestContext } from './request-context.js';
 import {
   type CheckContext,
   type CheckPorts,
@@ -36,8 +37,8 @@ import {
   type Inspection,
   inspect,
   type MessageOutcome,
-  noteMending,
   readUpstreamMessage,
+  recordMending,
   settleMended,
   taskNamedBy,
   withhold,
@@ -95,7 +96,7 @@ function checkReading(place: MessagePlace, reading: UpstreamReading, source: Uin
   const { call } = place.context;
   if (!reading.ok) return refuseUnread(place, reading.error);
   if (reading.mended === undefined && reading.isReduced !== true) return checkRead(place, reading, source);
-  const findings: readonly Finding[] = reading.mended === undefined ? [] : noteMending(call, reading.mended);
+  const findings: readonly Finding[] = reading.mended === undefined ? [] : recordMending(call, reading.mended);
   const { text } = reading;
   return after(checkRead(place, reading, source), (outcome) => settleMended(outcome, text, findings));
 }

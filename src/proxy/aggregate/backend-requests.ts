@@ -7,7 +7,7 @@
 
 import { type Refusal, refuseProtocolError, refuseWith, renderRefusal } from '../../policy/decision.js';
 import type { Principal } from '../../policy/principal.js';
-import type { RequestRecord } from '../../policy/record.js';
+import { fold, type RequestRecord } from '../../policy/record.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
 import { parseMessage, replaceAt } from '../../protocol/json/json.js';
@@ -16,7 +16,8 @@ import { errorContextOf, INVALID_PARAMS, protocolErrorOf } from '../../protocol/
 import { createSseFramer, encodeSseMessage, type SseEvent } from '../../protocol/sse.js';
 import { type Incoming, joinPieces, type Outgoing, type ResponseHeaders } from '../../protocol/transport.js';
 import type { Aggregate, Backend, HandleRequest, HangingBackends, IdentityPort, Ports } from '../ports.js';
-import { ACCEPTED, noteAdmitted, noteOverride, presentedScheme, statusFor } from '../request-context.js';
+import { admissionFacts, overridingFacts } from '../record-facts.js';
+import { ACCEPTED, presentedScheme, statusFor } from '../refusals.js';
 import { STREAM_HEADERS } from '../sse-response.js';
 
 /** One request of a client to an aggregate. Each backend request has a record of its own. */
@@ -178,17 +179,14 @@ function renderAggregateRefusal(
 export function refuseAggregate(context: AggregateContext, refusal: Refusal): void {
   const { admitted, outgoing, record } = context;
   context.hasBackendRecords = false;
-  if (admitted !== undefined) noteAdmitted(context, admitted);
-  record.decision.verdict = 'deny';
-  record.decision.stage = refusal.stage;
-  record.decision.reasons.push(refusal.deny.reason);
-  noteOverride(record.decision, refusal.deny);
+  if (admitted !== undefined) fold(record, admissionFacts(context.ports.audit, admitted));
+  const { stage, deny } = refusal;
+  fold(record, { decision: { verdict: 'deny', stage, ...overridingFacts(deny) }, reason: deny.reason });
   const rendered = renderAggregateRefusal(context, refusal);
   const status = statusFor({ admitted }, rendered.status);
   const isDropped = status === ACCEPTED;
-  record.result.http = status;
-  record.result.rpcCode = rendered.rpcCode;
-  record.result.bytes = isDropped ? 0 : Buffer.byteLength(rendered.body);
+  const bytes = isDropped ? 0 : Buffer.byteLength(rendered.body);
+  fold(record, { result: { http: status, rpcCode: rendered.rpcCode, bytes } });
   if (isDropped) outgoing.send(status, { 'sallyport-decision': context.incoming.id }, '');
   else outgoing.send(status, rendered.headers, rendered.body);
 }

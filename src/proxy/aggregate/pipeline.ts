@@ -7,7 +7,7 @@
 
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/decision.js';
 import { callerKeyOf, type Principal } from '../../policy/principal.js';
-import { openRecord } from '../../policy/record.js';
+import { fold, openRecord } from '../../policy/record.js';
 import type { SessionScope } from '../../policy/sealed.js';
 import { type AdmittedArray, admitPost } from '../../protocol/admission.js';
 import type { AdmittedMessage, TaskFacts } from '../../protocol/admitted-request.js';
@@ -19,12 +19,13 @@ import { errorContextOf, METHOD_NOT_FOUND, protocolErrorOf } from '../../protoco
 import type { Capacity, Incoming, Outgoing } from '../../protocol/transport.js';
 import type { ClientTraits } from '../../protocol/versions/revisions.js';
 import { authenticateAgain } from '../access-lease.js';
-import { decideVisible, maySee } from '../authorization.js';
+import { decideVisible, maySee, take } from '../authorization.js';
 import { holdBody, refuseOverLimit } from '../capacity.js';
 import { runBatch } from '../features/batch.js';
+import { isRead, refuseReadError } from '../message-reading.js';
 import type { Backend, HandleRequest, Ports } from '../ports.js';
-import { claimId, isRead, refuseReadError } from '../request-context.js';
-import { noteCaller } from '../stages.js';
+import { claimId } from '../request-context.js';
+import { callerOrRefusal } from '../stages.js';
 import {
   type AggregateContext,
   type BackendRequest,
@@ -59,7 +60,7 @@ export async function handleAggregateRequest(
   const aggregate = ports.aggregates.get(incoming.upstream);
   if (aggregate === undefined) return outgoing.send(404, {}, '');
   const record = openRecord(incoming);
-  record.versions = aggregate.versions;
+  fold(record, { versions: aggregate.versions });
   const context: AggregateContext = {
     ...{ incoming, outgoing, ports, run, aggregate, record },
     admitted: undefined,
@@ -82,7 +83,7 @@ export async function handleAggregateRequest(
 async function runStages(context: AggregateContext): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports } = context;
   const changesAtStart = ports.leases.countChanges();
-  const caller = noteCaller(context, await ports.identity.authenticate(incoming, outgoing));
+  const caller = take(context, callerOrRefusal(context, await ports.identity.authenticate(incoming, outgoing)));
   if ('kind' in caller) return caller;
   const callerKey = callerKeyOf(caller);
   const capacity = holdBody(incoming, callerKey);
@@ -138,14 +139,14 @@ async function verifyAfterWait(
     const aggregate = ports.aggregates.get(incoming.upstream);
     if (aggregate === undefined) return refuseWith('upstream-unavailable');
     context.aggregate = aggregate;
-    record.versions = aggregate.versions;
+    fold(record, { versions: aggregate.versions });
     if (!isDue && ports.leases.countChanges() === changes) return principal;
     isDue = false;
     changes = ports.leases.countChanges();
     const verified = await authenticateAgain(context);
     if ('kind' in verified) return verified;
     principal = verified;
-    record.principal = verified;
+    fold(record, { caller: { principal: verified } });
   }
 }
 

@@ -4,6 +4,7 @@
 // Source: MCP 2025-03-26, transports (a server may answer an array by a stream).
 
 import { type Refusal, refuseProtocolError } from '../../policy/decision.js';
+import { fold } from '../../policy/record.js';
 import type { AdmittedArray } from '../../protocol/admission.js';
 import { acceptsEventStream } from '../../protocol/headers.js';
 import { parseMessage } from '../../protocol/json/json.js';
@@ -28,15 +29,15 @@ type Batch = { readonly call: BatchContext; readonly array: AdmittedArray };
 const BATCH: Stages<Batch> = {
   decide(batch) {
     const { call, array } = batch;
-    const { incoming, record } = call;
-    if (array.hasRequests && !acceptsEventStream(incoming.headers)) return refuseProtocolError(notAcceptable({}));
-    record.client.era = SESSION.era;
-    record.client.version = array.session.version;
-    record.client.session = array.session.hash;
-    record.target.receivedMethod = 'array';
-    record.decision.verdict = 'allow';
-    record.decision.stage = 'record';
-    return batch;
+    if (array.hasRequests && !acceptsEventStream(call.incoming.headers))
+      return { outcome: refuseProtocolError(notAcceptable({})) };
+    const { version, hash } = array.session;
+    const facts = {
+      client: { era: SESSION.era, version, session: hash },
+      target: { receivedMethod: 'array' },
+      decision: { verdict: 'allow', stage: 'record' },
+    } as const;
+    return { outcome: batch, facts: [facts] };
   },
   inspect: passThrough,
   enforce: passThrough,
@@ -59,7 +60,7 @@ export async function runBatch(
     await run(elementIncoming, collected.outgoing, ports);
     status = Math.max(status, collected.status());
   }
-  record.result = { ...record.result, status: 'ok', http: array.hasRequests ? 200 : status };
+  fold(record, { result: { status: 'ok', http: array.hasRequests ? 200 : status } });
   if (array.hasRequests) outgoing.end();
   else outgoing.send(status < FIRST_REFUSAL ? ACCEPTED : status, {}, '');
   return undefined;

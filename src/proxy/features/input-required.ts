@@ -10,7 +10,7 @@ import { canonicalForm } from '../../pins/digest.js';
 import { type Allow, type Refusal, refuseProtocolError } from '../../policy/decision.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
-import { addFinding } from '../../policy/record.js';
+import { type Finding, fold, type Staged } from '../../policy/record.js';
 import type { RequestScope } from '../../policy/sealed.js';
 import { amendAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, TextEdit } from '../../protocol/admitted-request.js';
@@ -70,33 +70,36 @@ function prepareInputRetry(
   call: RequestContext<'requestState'>,
   principal: Principal,
   admitted: AdmittedMessage,
-): AdmittedMessage | Refusal {
+): Staged<AdmittedMessage> {
   const sealed = paramsOf(admitted)['requestState'];
-  const edits: TextEdit[] = [...removeReservedResponses(call, admitted)];
+  const { edits: removals, findings } = removeReservedResponses(admitted);
+  const edits: TextEdit[] = [...removals];
+  const facts = [{ findings }];
   if (typeof sealed === 'string') {
     const scope = stateScope(call.incoming.upstream, principal, admitted);
     const state = call.ports.requestState.open(sealed, scope);
     const span = spanOf(admitted.text, ['params', 'requestState']);
-    if (state === undefined || span === undefined) return refuseState(admitted);
+    if (state === undefined || span === undefined) return { outcome: refuseState(admitted), facts };
     edits.push({ ...span, text: JSON.stringify(state) });
   }
-  return amendAdmitted(admitted, edits);
+  return { outcome: amendAdmitted(admitted, edits), facts };
 }
 
-function removeReservedResponses(call: RequestContext, admitted: AdmittedMessage): readonly TextEdit[] {
+type Removals = { readonly edits: readonly TextEdit[]; readonly findings: readonly Finding[] };
+
+const NOTHING_REMOVED: Removals = { edits: [], findings: [] };
+
+function removeReservedResponses(admitted: AdmittedMessage): Removals {
   const inputResponses = paramsOf(admitted)['inputResponses'];
-  if (!isObject(inputResponses)) return [];
+  if (!isObject(inputResponses)) return NOTHING_REMOVED;
   const count = Object.keys(inputResponses).filter(isOwnKey).length;
+  const path = '/params/inputResponses';
   const span = count === 0 ? undefined : spanOf(admitted.text, ['params', 'inputResponses']);
-  if (span === undefined) return [];
-  addFinding(call.record.findings, {
-    detector: 'reserved-key',
-    direction: 'to-upstream',
-    path: '/params/inputResponses',
-    count,
-    action: 'strip',
-  });
-  return removalEdits(admitted.text, span, isOwnKey);
+  if (span === undefined) return NOTHING_REMOVED;
+  return {
+    edits: removalEdits(admitted.text, span, isOwnKey),
+    findings: [{ detector: 'reserved-key', direction: 'to-upstream', path, count, action: 'strip' }],
+  };
 }
 
 /** State that was modified, stolen, issued for another request or has expired: one refusal for all of these. */
@@ -170,7 +173,7 @@ export async function checkInputRequests(
   if (checked.kind !== 'refused') return checked;
   const { request, reason, isForbidden } = checked;
   if (request === undefined) return withhold(reason);
-  noteWithheld(call, request);
+  fold(call.record, { findings: [withheldFinding(request)] });
   return withhold(isForbidden ? FORBIDDEN_REASONS[request.name] : reason);
 }
 
@@ -228,13 +231,8 @@ export function normalizeUrls(
   );
 }
 
-/** Notes the input request that caused a result to be withheld. */
-function noteWithheld(call: RequestContext, { name }: InputRequest): void {
-  addFinding(call.record.findings, {
-    detector: `question:${name}`,
-    direction: 'to-client',
-    path: '/result/inputRequests',
-    count: 1,
-    action: 'withhold',
-  });
+/** The input request that caused a result to be withheld. */
+function withheldFinding({ name }: InputRequest): Finding {
+  const path = '/result/inputRequests';
+  return { detector: `question:${name}`, direction: 'to-client', path, count: 1, action: 'withhold' };
 }

@@ -11,7 +11,7 @@ import { type Allow, type Decision, type Refusal, refuseWith } from '../../polic
 import { enforceLimits } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import { REASONS, type Reason } from '../../policy/reasons.js';
-import { openRecord, type RequestRecord } from '../../policy/record.js';
+import { fold, openRecord, type RecordFacts, type RequestRecord, type Staged } from '../../policy/record.js';
 import { readServerRequestContent, type ServerRequestContent } from '../../policy/server-request-content.js';
 import { decideShadows } from '../../policy/shadow.js';
 import type { ServerRequestFacts, SessionFacts, TextEdit } from '../../protocol/admitted-request.js';
@@ -29,9 +29,10 @@ import { INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, type UpstreamMessage 
 import { serverRequestNameOf } from '../../protocol/server-requests.js';
 import { PLAIN_SESSION } from '../../protocol/versions/session.js';
 import type { Span } from '../../text/span.js';
-import { authorize, queryFor, type Stages } from '../authorization.js';
+import { authorize, queryFor, type Stages, take } from '../authorization.js';
 import type { Snapshot } from '../ports.js';
-import { callerOf, noteRule, type PlannedMessage, type RequestContext } from '../request-context.js';
+import { ruleFacts } from '../record-facts.js';
+import { callerOf, type PlannedMessage, type RequestContext } from '../request-context.js';
 import {
   ALWAYS_AUTO,
   type CheckContext,
@@ -118,7 +119,7 @@ function replyUnsupported(
 /** A server request is decided in the same order as a client's. */
 const SERVER_REQUEST: Stages<ServerRequestContext, Allow, InspectedRequest> = {
   decide: decideServerRequestForCaller,
-  inspect: inspectServerRequest,
+  inspect: async (...subject) => ({ outcome: await inspectServerRequest(...subject) }),
   enforce: enforceServerRequestLimits,
 };
 
@@ -131,7 +132,7 @@ function decideServerRequestForCaller({
   request,
   name,
   record,
-}: ServerRequestContext): Allow | Refusal {
+}: ServerRequestContext): Staged<Allow> {
   const params = request.params ?? {};
   return decideFor({ call, principal, allowedServerRequests }, { name, params }, record);
 }
@@ -148,23 +149,24 @@ function decideFor(
   }: Pick<AskedClient, 'principal' | 'allowedServerRequests'> & { readonly call: RequestContext },
   { name, params }: RequestContent,
   record: RequestRecord,
-): Allow | Refusal {
+): Staged<Allow> {
   const startedMs = performance.now();
   const content = contentOf(name, params);
   const decision = decideForCaller(snapshot, principal, name, content);
-  record.latency.policy = performance.now() - startedMs;
-  noteRule(record, decision);
+  const facts: RecordFacts[] = [
+    { ...ruleFacts(record.principal, decision), latency: { policy: performance.now() - startedMs } },
+  ];
   if (snapshot.policies.shadow !== undefined) {
     const target = { kind: 'server-request', name } as const;
     const query = queryFor(snapshot, principal, PLAIN_SESSION, { target });
     const { shadow } = decideShadows(snapshot.policies, { ...query, content }, decision);
-    record.decision.shadow = shadow;
+    facts.push({ decision: { shadow } });
   }
   if (decision.verdict === 'deny') {
     const isForLink = isRefusedForLink(snapshot, principal, name, decision);
-    return isForLink ? refuseWith('elicitation-url') : forbid(name, decision.reason);
+    return { outcome: isForLink ? refuseWith('elicitation-url') : forbid(name, decision.reason), facts };
   }
-  return allowedServerRequests.includes(name) ? decision : forbid(name, 'no-matching-allow');
+  return { outcome: allowedServerRequests.includes(name) ? decision : forbid(name, 'no-matching-allow'), facts };
 }
 
 /** The decision about a server request with this content under the rules now in force. */
@@ -198,9 +200,9 @@ function isRefusedForLink(
 async function enforceServerRequestLimits(
   { checkContext: { call, principal } }: ServerRequestContext,
   inspected: InspectedRequest,
-): Promise<InspectedRequest | Refusal> {
+): Promise<Staged<InspectedRequest>> {
   const limited = await enforceLimits([inspected.allow], principal, call.ports.limits);
-  return limited === undefined ? inspected : { kind: 'refused', stage: 'settle', deny: limited };
+  return { outcome: limited === undefined ? inspected : { kind: 'refused', stage: 'settle', deny: limited } };
 }
 
 /** Gives the request the id under which only this client can reply to it. */
@@ -316,25 +318,20 @@ function refuseServerRequest(
   const mustClose = openedRecord?.isDecisionWritten === true;
   if (checkContext.refusedServerRequests > MAX_REFUSED_RECORDS && !mustClose) return DROP;
   const record = openedRecord ?? openServerRequestRecord(clientOf(checkContext, session), request, undefined);
-  record.result.rpcCode = code;
+  fold(record, { result: { rpcCode: code } });
   closeRefused(call, record, reason);
   return DROP;
 }
 
 /** Closes the record of a server request that did not pass. */
 function closeRefused({ ports }: RequestContext<'audit'>, record: RequestRecord, reason: Reason): void {
-  record.decision.verdict = 'deny';
-  record.decision.action = 'refused';
-  record.decision.stage = REASONS[reason].stage;
-  record.decision.reasons.push(reason);
+  fold(record, { decision: { verdict: 'deny', action: 'refused', stage: REASONS[reason].stage }, reason });
   ports.audit.closeRecord(record);
 }
 
 /** Closes the record of one that passed. */
 function closePassed({ ports }: RequestContext<'audit'>, record: RequestRecord, text: string): void {
-  record.result.status = 'ok';
-  record.result.http = 200;
-  record.result.bytes = Buffer.byteLength(text);
+  fold(record, { result: { status: 'ok', http: 200, bytes: Buffer.byteLength(text) } });
   ports.audit.closeRecord(record);
 }
 
@@ -352,15 +349,13 @@ function openServerRequestRecord(
     httpMethod,
     remoteAddress,
   });
-  record.versions = call.snapshot.versions;
-  record.principal = principal;
-  record.client = { ...call.record.client, era: protocol.era, version };
-  record.client.session = session?.hash;
-  record.target.method = method;
-  record.target.kind = 'question';
-  record.target.name = name;
-  record.target.requestId = id;
-  record.decision.stage = 'decide';
+  fold(record, {
+    versions: call.snapshot.versions,
+    caller: { principal },
+    client: { ...call.record.client, era: protocol.era, version, session: session?.hash },
+    target: { method, kind: 'question', name, requestId: id },
+    decision: { stage: 'decide' },
+  });
   return record;
 }
 
@@ -442,10 +437,13 @@ export async function checkContained<Request extends RequestContent>(
   const asked = parts.filter(({ isNew }) => isNew).map(({ record }) => record);
   let authorized: InspectedParts | Refusal;
   try {
-    const stages = { decide: decideParts, inspect: inspectParts, enforce: limitParts } as const;
     authorized = await authorize<Containment<Request>, Allowed, InspectedParts, InspectedParts>(
       { ports, records: asked },
-      stages,
+      {
+        decide: () => ({ outcome: decideParts(state) }),
+        inspect: async (_state, allowed) => ({ outcome: await inspectParts(state, allowed) }),
+        enforce: async (_state, inspected) => ({ outcome: await limitParts(state, inspected) }),
+      },
       state,
     );
   } catch (error) {
@@ -460,10 +458,12 @@ export async function checkContained<Request extends RequestContent>(
 
 type Allowed = { readonly allows: readonly Allow[] };
 
+/** Each is decided in a record of its own. */
 function decideParts<Request extends RequestContent>(state: Containment<Request>): Allowed | Refusal {
+  const { ports } = state.client.call;
   const allows: Allow[] = [];
   for (const part of state.parts) {
-    const decision = decideFor(state.client, part.request, part.record);
+    const decision = take({ ports, record: part.record }, decideFor(state.client, part.request, part.record));
     if ('kind' in decision) {
       state.refused = part;
       state.isForbidden = decision.deny.reason !== 'elicitation-url';

@@ -6,6 +6,7 @@
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/decision.js';
 import type { OutboundStream } from '../../policy/obligations.js';
 import { callerKeyOf, type Principal } from '../../policy/principal.js';
+import { fold, type RecordFacts, type Staged } from '../../policy/record.js';
 import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
 import { NO_SESSION_ID, namesUpstreamSession, type SessionFacts } from '../../protocol/admitted-request.js';
 import { acceptsEventStream } from '../../protocol/headers.js';
@@ -18,15 +19,9 @@ import { protocolOfSession } from '../../protocol/versions/negotiation.js';
 import { describeStatus } from '../../text/clause.js';
 import { type AccessLease, type Grant, startTimer } from '../access-lease.js';
 import { authorize, decideTarget, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
-import {
-  callerOf,
-  newestSnapshot,
-  noteRefusal,
-  noteTarget,
-  type RequestContext,
-  turnsOf,
-  type VerifiedCall,
-} from '../request-context.js';
+import { turnsOf } from '../message-reading.js';
+import { refusalFacts, targetFacts } from '../record-facts.js';
+import { callerOf, newestSnapshot, type RequestContext, type VerifiedCall } from '../request-context.js';
 import { type ResponsePlan, resumeResponsePlan } from '../response-context.js';
 import { createResponseCheck, type ResponseCheck } from '../response-pipeline.js';
 import {
@@ -82,14 +77,13 @@ function sessionOpener(
   return (sealed) => call.ports.sessions.open(sealed, call.incoming.upstream, principal);
 }
 
-/** Notes a stream, or the end of a session. */
-export function noteSession(call: RequestContext, session: SessionFacts, method: string): void {
-  call.record.client.era = protocolOfSession(session.version).era;
-  call.record.client.version = session.version;
-  call.record.target.receivedMethod = method;
-  call.record.client.session = session.hash;
-  call.record.decision.verdict = 'allow';
-  call.record.decision.stage = 'record';
+/** A stream, or the end of a session. */
+export function sessionFacts({ version, hash }: SessionFacts, receivedMethod: string): RecordFacts {
+  return {
+    client: { era: protocolOfSession(version).era, version, session: hash },
+    target: { receivedMethod },
+    decision: { verdict: 'allow', stage: 'record' },
+  };
 }
 
 /**
@@ -146,7 +140,7 @@ const SESSION_STREAM: Stages<VerifiedCall<RelayPorts>, OpenedStream> = {
 };
 
 /** A stream belongs to a session of this caller; one that is resumed, to a response that it may still see. */
-function admitStream({ call, principal }: VerifiedCall<RelayPorts>): OpenedStream | Refusal {
+function admitStream({ call, principal }: VerifiedCall<RelayPorts>): Staged<OpenedStream> {
   const { incoming, ports } = call;
   const admitted = admitStreamOpen({
     headers: incoming.headers,
@@ -154,24 +148,27 @@ function admitStream({ call, principal }: VerifiedCall<RelayPorts>): OpenedStrea
     openSession: sessionOpener(call, principal),
     openEvent: (id, session) => ports.sessions.events.open(id, { upstream: incoming.upstream, principal, session }),
   });
-  if (admitted.kind === 'error') return refuseProtocolError(admitted);
-  if (!acceptsEventStream(incoming.headers)) return refuseProtocolError(notAcceptable({}));
+  if (admitted.kind === 'error') return { outcome: refuseProtocolError(admitted) };
+  if (!acceptsEventStream(incoming.headers)) return { outcome: refuseProtocolError(notAcceptable({})) };
   const { session, resumed: event } = admitted;
-  noteSession(call, session, 'GET');
+  const facts = [sessionFacts(session, 'GET')];
   const lastEventId = event?.upstreamId;
-  if (event?.request === undefined) return { call, principal, session, resumed: undefined, lastEventId };
+  if (event?.request === undefined)
+    return { outcome: { call, principal, session, resumed: undefined, lastEventId }, facts };
   const responsePlan = resumeResponsePlan(event.request, session, principal, (id) =>
     ports.tasks.open(id, { upstream: incoming.upstream, principal }),
   );
   const resumed = responsePlan && resume(call, responsePlan);
-  if (resumed === undefined) return refuseWith('unknown-session');
+  if (resumed === undefined) return { outcome: refuseWith('unknown-session'), facts };
   const refusal = resumed.grant(call.snapshot, principal);
-  if (refusal !== undefined) return refusal;
+  if (refusal !== undefined) return { outcome: refusal, facts };
   // The stream carries the response to the original request.
   call.requestedAt = event.requestedAt;
   call.admitted = resumed.plan.admitted;
-  noteTarget(call.record, resumed.plan.admitted);
-  return { call, principal, session, resumed, lastEventId };
+  return {
+    outcome: { call, principal, session, resumed, lastEventId },
+    facts: [...facts, { target: targetFacts(resumed.plan.admitted) }],
+  };
 }
 
 /** The response on a resumed stream: to a caller who may not have it any more, the stream does not exist. */
@@ -238,7 +235,7 @@ async function relaySessionStream(
   const end = await relayHeldStream(call, response, { ended }, (event) =>
     writeUnsolicited(call, event, checkUnsolicited, { idOf, endSignal: ended }),
   );
-  if (isExcess(end) && !ended.aborted) noteRefusal(call, refuseEnd(call, end));
+  if (isExcess(end) && !ended.aborted) fold(call.record, refusalFacts(call.record, refuseEnd(call, end)));
 }
 
 /** Relays the rest of a response, checked like its beginning, until the caller may no longer see it. */
@@ -282,13 +279,12 @@ const SESSION_END: Stages<VerifiedCall<'sessions'>, SessionFacts> = {
   enforce: passThrough,
 };
 
-function admitEnd({ call, principal }: VerifiedCall<'sessions'>): SessionFacts | Refusal {
+function admitEnd({ call, principal }: VerifiedCall<'sessions'>): Staged<SessionFacts> {
   const { headers, repeated } = call.incoming;
   const openSession = sessionOpener(call, principal);
   const admitted = admitSessionEnd({ headers, repeated, openSession });
-  if (admitted.kind === 'error') return refuseProtocolError(admitted);
-  noteSession(call, admitted.session, 'DELETE');
-  return admitted.session;
+  if (admitted.kind === 'error') return { outcome: refuseProtocolError(admitted) };
+  return { outcome: admitted.session, facts: [sessionFacts(admitted.session, 'DELETE')] };
 }
 
 /** Ends a session for its owner. For any other caller the id is unknown. */
@@ -304,7 +300,7 @@ export async function endSession(
   const outcome = await ports.upstreams.endSession(incoming.upstream, session, callerOf(call, principal));
   if (outcome.kind === 'response') outcome.release();
   // The session has ended here, whatever the upstream does: it may answer 405, or not at all.
-  record.result = { ...record.result, status: 'ok', http: 204 };
+  fold(record, { result: { status: 'ok', http: 204 } });
   outgoing.send(204, {}, '');
   return undefined;
 }

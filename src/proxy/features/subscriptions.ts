@@ -9,7 +9,7 @@
 import { type Allow, type Decision, type Refusal, refuseWith } from '../../policy/decision.js';
 import type { AuthorizedRequest } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
-import { addFinding } from '../../policy/record.js';
+import type { Finding, RecordFacts, Staged } from '../../policy/record.js';
 import type { PolicyQuery } from '../../policy/rules.js';
 import { decideShadows } from '../../policy/shadow.js';
 import { normalizeUri } from '../../policy/uris.js';
@@ -40,8 +40,9 @@ import { errorOfStatus, errorSeenIn } from '../../protocol/upstream-status.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
 import { decideTarget, mayKnowList, queryFor } from '../authorization.js';
 import { unpinnedTextAt } from '../flows.js';
+import { turnsOf } from '../message-reading.js';
 import type { Snapshot } from '../ports.js';
-import { type NamedItems, newestSnapshot, type RequestContext, turnsOf } from '../request-context.js';
+import { type NamedItems, newestSnapshot, type RequestContext } from '../request-context.js';
 import {
   ALWAYS_AUTO,
   type CheckContext,
@@ -79,29 +80,32 @@ export async function narrowSubscription(
   call: RequestContext<'inspection' | 'tasks'>,
   principal: Principal,
   admitted: AdmittedMessage,
-): Promise<AdmittedMessage> {
+): Promise<Staged<AdmittedMessage>> {
   const rawFilter = paramsOf(admitted)['notifications'];
-  const named = await decideNamed(call, principal, readFilter(rawFilter) ?? EMPTY_FILTER);
+  const { named, facts } = await decideNamed(call, principal, readFilter(rawFilter) ?? EMPTY_FILTER);
   call.named = named;
   const { allowed, tasks } = named;
-  if (allowed.tasks.length === 0 && matchesExactly(rawFilter, allowed)) return admitted;
+  const isExact = matchesExactly(rawFilter, allowed);
+  if (allowed.tasks.length === 0 && isExact) return { outcome: admitted, facts: [facts] };
   const span = spanOf(admitted.text, ['params', 'notifications']);
   if (span === undefined) throw new Error('an admitted subscription has notifications');
-  if (!matchesExactly(rawFilter, allowed)) noteLeftOut(call, new Set(allowed.uris));
+  const findings = isExact ? [] : leftOutFindings(call, new Set(allowed.uris));
   const sent = { ...allowed, tasks: allowed.tasks.map((sealed) => tasks.get(sealed)?.id ?? '') };
-  return amendAdmitted(admitted, [{ ...span, text: JSON.stringify(writeFilter(sent)) }]);
+  const outcome = amendAdmitted(admitted, [{ ...span, text: JSON.stringify(writeFilter(sent)) }]);
+  return { outcome, facts: [facts, { findings }] };
 }
 
-/** Notes that the filter was reduced, and of which of the resources that the record names. */
-function noteLeftOut({ record }: RequestContext, allowed: ReadonlySet<string>): void {
-  const note = (path: string): void => {
-    const isNoted = record.findings.some((found) => found.detector === STRIPPED.detector && found.path === path);
-    // A request that waited is decided again.
-    if (!isNoted) addFinding(record.findings, { ...STRIPPED, path });
-  };
-  note('/params/notifications');
-  for (const [index, uri] of record.target.uris.slice(0, MAX_LEFT_OUT).entries())
-    if (!allowed.has(uri)) note(`/params/notifications/resourceSubscriptions/${index}`);
+/** That the filter was reduced, and which of the resources that the record names were left out. */
+function leftOutFindings({ record }: RequestContext, allowed: ReadonlySet<string>): readonly Finding[] {
+  const ofUris = [...record.target.uris.slice(0, MAX_LEFT_OUT).entries()]
+    .filter(([, uri]) => !allowed.has(uri))
+    .map(([index]) => `/params/notifications/resourceSubscriptions/${index}`);
+  // A request that waited is decided again.
+  const isRecorded = (path: string): boolean =>
+    record.findings.some((found) => found.detector === STRIPPED.detector && found.path === path);
+  return ['/params/notifications', ...ofUris]
+    .filter((path) => !isRecorded(path))
+    .map((path): Finding => ({ ...STRIPPED, path }));
 }
 
 const STRIPPED = { detector: 'subscription', direction: 'to-upstream', count: 1, action: 'strip' } as const;
@@ -116,7 +120,7 @@ async function decideNamed(
   call: RequestContext<'inspection' | 'tasks'>,
   principal: Principal,
   { lists, uris, tasks }: SubscriptionFilter,
-): Promise<NamedItems> {
+): Promise<{ readonly named: NamedItems; readonly facts: RecordFacts }> {
   const { snapshot } = call;
   const allows: Allow[] = [];
   const shadows = createShadows(call);
@@ -143,8 +147,7 @@ async function decideNamed(
     uris: allowedUris,
     tasks: allowedTasks,
   };
-  shadows.record();
-  return { allowed, tasks: opened, allows };
+  return { named: { allowed, tasks: opened, allows }, facts: shadows.facts() };
 }
 
 /** What policies that are not enforced would have decided about the items of a filter: each outcome once. */
@@ -155,9 +158,7 @@ function createShadows({ snapshot: { policies }, record }: RequestContext) {
       if (policies.shadow === undefined) return;
       for (const one of decideShadows(policies, query, decision).shadow) found.set(JSON.stringify(one), one);
     },
-    record(): void {
-      if (policies.shadow !== undefined) record.decision.shadow = [...found.values()];
-    },
+    facts: (): RecordFacts => (policies.shadow === undefined ? {} : { decision: { shadow: [...found.values()] } }),
   };
 }
 

@@ -23,7 +23,7 @@ export const SUBSCRIPTION_STREAM: Feature = {
   prepare(call, { principal, admitted }) {
     // One that is decided again has its place in the quota.
     const refusal = call.stream === undefined ? reserveStream(call, principal) : undefined;
-    return refusal ?? narrowSubscription(call, principal, admitted);
+    return refusal === undefined ? narrowSubscription(call, principal, admitted) : { outcome: refusal };
   },
   withoutSealed(content) {
     const { notifications } = content;

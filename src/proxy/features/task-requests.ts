@@ -7,7 +7,7 @@
 
 import type { Catalog } from '../../policy/definitions.js';
 import type { Principal } from '../../policy/principal.js';
-import { addFinding } from '../../policy/record.js';
+import type { Finding } from '../../policy/record.js';
 import type { CallerScope } from '../../policy/sealed.js';
 import { amendAdmitted, copyAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, OpenedTask, ProtocolError, TextEdit } from '../../protocol/admitted-request.js';
@@ -44,12 +44,11 @@ const NO_TASK = { taskId: '' };
 
 /** A message about a task, one whose response may be a task, and one to a server that may insist on a task. */
 export const TASK_USE: Feature = {
-  checkUse(call, admitted, catalog) {
-    const error = checkTaskUse(admitted, call.snapshot, catalog);
-    if (error === undefined) noteTaskParam(call, admitted);
-    return error;
-  },
-  prepare: (call, { principal, admitted }) => restoreTaskIds(call, principal, admitted),
+  checkUse: (call, admitted, catalog) => checkTaskUse(admitted, call.snapshot, catalog),
+  prepare: (call, { principal, admitted }) => ({
+    outcome: restoreTaskIds(call, principal, admitted),
+    facts: [{ findings: strippedTaskParams(call, admitted) }],
+  }),
   withoutSealed(content, { task, message }) {
     const { taskId: _, ...withoutId } = content;
     const kept = task === undefined ? content : withoutId;
@@ -157,28 +156,16 @@ function mayRequireTask(
 }
 
 /**
- * Records a request for a task that is not forwarded. The call then runs without one, as a receiver without
- * tasks has to run it (MCP 2025-11-25, tasks, task support and handling), and as a 2026-07-28 server may if the
- * client declares no support.
+ * A request for a task that is not forwarded. The call then runs without one, as a receiver without tasks has to run it
+ * (MCP 2025-11-25, tasks, task support and handling), and as a 2026-07-28 server may if the client declares no support.
  */
-function noteTaskParam(call: RequestContext, admitted: AdmittedMessage): void {
+function strippedTaskParams({ snapshot }: RequestContext, admitted: AdmittedMessage): readonly Finding[] {
   const { protocol, mayBecomeTask } = admitted;
-  const taskParam = paramsOf(admitted)['task'];
   const isRequested = mayBecomeTask && protocol.tasks?.areRequested === true;
-  if (taskParam !== undefined && !isRequested) noteStripped(call, '/params/task');
-  if (mayBecomeTask && !isRequested && isTranslatedForTasks(protocol, call.snapshot))
-    noteStripped(call, EXTENSION_PATH);
-}
-
-function noteStripped({ record }: RequestContext, path: string): void {
-  const direction = 'to-upstream';
-  addFinding(record.findings, {
-    detector: 'task-wish',
-    direction,
-    path,
-    count: 1,
-    action: 'strip',
-  });
+  if (isRequested) return [];
+  const paths = paramsOf(admitted)['task'] === undefined ? [] : ['/params/task'];
+  if (mayBecomeTask && isTranslatedForTasks(protocol, snapshot)) paths.push(EXTENSION_PATH);
+  return paths.map((path) => ({ detector: 'task-wish', direction: 'to-upstream', path, count: 1, action: 'strip' }));
 }
 
 /**

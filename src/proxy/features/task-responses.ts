@@ -10,6 +10,7 @@ import { type CompiledSchema, outputOf } from '../../policy/definitions.js';
 import { responseObligationsOf } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
+import { fold } from '../../policy/record.js';
 import type { OpenedTask } from '../../protocol/admitted-request.js';
 import {
   applyEdits,
@@ -135,7 +136,7 @@ export async function checkTaskList(checkContext: CheckContext, { text, value }:
   const { call } = checkContext;
   const listOfTasks = withoutOddCursor(checkContext, result ?? {}, applyEdits(text, [{ ...span, text: page }]));
   const cut = cutUnpinnedText(call.snapshot, TASK_LIST, listOfTasks);
-  call.record.findings.push(...cut.findings);
+  fold(call.record, { findings: cut.findings });
   const isSealed = sealsCursors(call.snapshot);
   const pageWithoutIds = readJsonText(isSealed ? removeMember(cut.text, ['result'], 'nextCursor') : cut.text);
   if (!pageWithoutIds.ok) return withhold('upstream-protocol');
@@ -145,12 +146,13 @@ export async function checkTaskList(checkContext: CheckContext, { text, value }:
   let shown = outcome.kind === 'changed' ? outcome.text : pageWithoutIds.text;
   shown = withSealedIds(shown, visibleTasks);
   if (isSealed) shown = withCursor(call, TASK_LIST, shown, result?.['nextCursor']);
-  call.record.result.list = {
+  const list = {
     advertised: listed.length,
     visible: visibleTasks.length,
     advertisedBytes: Buffer.byteLength(text),
     visibleBytes: Buffer.byteLength(shown),
   };
+  fold(call.record, { result: { list } });
   return respond(shown);
 }
 
@@ -220,7 +222,7 @@ function withoutOddCursor({ call }: CheckContext, result: JsonObject, text: stri
   const { nextCursor } = result as { readonly nextCursor?: Json };
   if (nextCursor === undefined || typeof nextCursor === 'string') return text;
   const oddCursor = describeOddCursor(result);
-  if (oddCursor !== undefined) call.record.decision.detail = `left out: tasks: ${oddCursor}`;
+  if (oddCursor !== undefined) fold(call.record, { decision: { detail: `left out: tasks: ${oddCursor}` } });
   return removeMember(text, ['result'], 'nextCursor');
 }
 

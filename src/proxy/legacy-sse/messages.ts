@@ -11,7 +11,7 @@
 import { type Allow, type Refusal, refuseProtocolError, refuseWith } from '../../policy/decision.js';
 import { type ResponseObligations, type RunningRequest, responseObligationsOf } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
-import { openRecord } from '../../policy/record.js';
+import { fold, openRecord } from '../../policy/record.js';
 import { amendAdmitted } from '../../protocol/admission.js';
 import {
   type AdmittedMessage,
@@ -36,14 +36,9 @@ import {
 } from '../../protocol/transport.js';
 import { BoundedMap } from '../../state/bounds.js';
 import { createCount, createGate, type NotificationGate } from '../features/progress.js';
-import {
-  callerOf,
-  type Feature,
-  newestSnapshot,
-  noteTarget,
-  type RequestContext,
-  sendAnswer,
-} from '../request-context.js';
+import { targetFacts } from '../record-facts.js';
+import { sendAnswer } from '../refusals.js';
+import { callerOf, type Feature, newestSnapshot, type RequestContext } from '../request-context.js';
 import {
   type CheckPorts,
   DROP,
@@ -70,7 +65,7 @@ const CHALLENGE_MEMBER = 'dev.sallyport/challenge';
 
 /** A message to a server of legacy SSE, which responds on its stream and not to the POST. */
 export const DIRECT_LEGACY_SSE: Feature = {
-  prepare: (call, { principal, admitted, allow }) => sealRequestId(call, principal, admitted, allow),
+  prepare: (call, { principal, admitted, allow }) => ({ outcome: sealRequestId(call, principal, admitted, allow) }),
   async relay(call, authorized, response) {
     const { admitted } = authorized;
     if (admitted.message.kind === 'request' && !isDelivered(response)) {
@@ -85,7 +80,7 @@ export const DIRECT_LEGACY_SSE: Feature = {
 
 /** A legacy SSE message to an upstream that does not speak legacy SSE. */
 export const BRIDGED_LEGACY_SSE: Feature = {
-  prepare: (call, { admitted }) => findLegacyStream(call, admitted) ?? admitted,
+  prepare: (call, { admitted }) => ({ outcome: findLegacyStream(call, admitted) ?? admitted }),
   begin: (call, { admitted }) => moveToLegacyStream(call, admitted),
 };
 
@@ -549,13 +544,13 @@ function openResponseContext(
     startedMs: performance.now() - waitedMs,
   };
   const record = openRecord(incoming);
-  record.versions = call.snapshot.versions;
-  record.principal = principal;
-  record.client = { ...call.record.client };
-  noteTarget(record, admitted);
-  record.decision.verdict = 'allow';
-  record.decision.stage = 'record';
-  record.decision.action = 'forwarded';
-  record.latency.upstream = waitedMs;
+  fold(record, {
+    versions: call.snapshot.versions,
+    caller: { principal },
+    client: call.record.client,
+    target: targetFacts(admitted),
+    decision: { verdict: 'allow', stage: 'record', action: 'forwarded' },
+    latency: { upstream: waitedMs },
+  });
   return { ...call, incoming, record, admitted };
 }

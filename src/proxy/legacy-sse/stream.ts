@@ -10,6 +10,7 @@ import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/decision.js';
 import { callerKeyOf, type Principal } from '../../policy/principal.js';
+import { fold } from '../../policy/record.js';
 import { NO_SESSION_ID, type SessionFacts, type SessionTarget } from '../../protocol/admitted-request.js';
 import { acceptsEventStream } from '../../protocol/headers.js';
 import { notAcceptable } from '../../protocol/responses.js';
@@ -19,8 +20,9 @@ import { errorOfStatus } from '../../protocol/upstream-status.js';
 import { legacySseAddress, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';
 import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
 import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
-import { noteSession, openSessionStream, resourcesOf } from '../features/session-streams.js';
-import { callerOf, noteRefusal, type RequestContext, type VerifiedCall } from '../request-context.js';
+import { openSessionStream, resourcesOf, sessionFacts } from '../features/session-streams.js';
+import { refusalFacts } from '../record-facts.js';
+import { callerOf, type RequestContext, type VerifiedCall } from '../request-context.js';
 import { encodeKeepAlive, longLivedStreamLimits, refuseEnd } from '../sse-response.js';
 import { aborted, keepStreamOpen, type RelayPorts, relayHeldStream } from '../stream-lifetime.js';
 import { createUnsolicitedCheck } from '../upstream-messages.js';
@@ -127,7 +129,7 @@ async function relayStream(
     if (text !== undefined && !ended.aborted) await call.outgoing.write(encodeSseMessage(text));
   });
   if (!isExcess(end) || ended.aborted) return true;
-  noteRefusal(call, refuseEnd(call, end));
+  fold(call.record, refusalFacts(call.record, refuseEnd(call, end)));
   return false;
 }
 
@@ -186,8 +188,11 @@ async function openLegacyStream(call: RequestContext<LegacyPorts>, principal: Pr
 const LEGACY_STREAM: Stages<VerifiedCall<LegacyPorts>> = {
   decide(opening) {
     const { call } = opening;
-    noteSession(call, { version: LEGACY_SSE_VERSION, target: NO_SESSION_ID }, 'GET');
-    return acceptsEventStream(call.incoming.headers) ? opening : refuseProtocolError(notAcceptable({}));
+    const accepts = acceptsEventStream(call.incoming.headers);
+    return {
+      outcome: accepts ? opening : refuseProtocolError(notAcceptable({})),
+      facts: [sessionFacts({ version: LEGACY_SSE_VERSION, target: NO_SESSION_ID }, 'GET')],
+    };
   },
   inspect: passThrough,
   enforce: enforceStreamQuota,
@@ -230,7 +235,7 @@ const BRIDGE: LegacySseUpstream = {
 async function serve(stream: OpenedLegacyStream, upstreamSide: LegacySseUpstream): Promise<Refusal | undefined> {
   const { call, principal, sealed, session } = stream;
   const { outgoing, ports } = call;
-  call.record.client.session = session.hash;
+  fold(call.record, { client: { session: session.hash } });
   const streamEnd = new AbortController();
   // Every request in progress on the stream listens to this signal.
   setMaxListeners(0, streamEnd.signal);
@@ -301,5 +306,6 @@ async function relayLegacyStream(
     if (event.kind !== 'message') await call.outgoing.write(encodeKeepAlive(event));
     else if (event.data !== '') await writer.write(event.data, ended);
   });
-  if (end !== 'ended' && end !== 'stopped' && !ended.aborted) noteRefusal(call, refuseEnd(call, end));
+  if (end !== 'ended' && end !== 'stopped' && !ended.aborted)
+    fold(call.record, refusalFacts(call.record, refuseEnd(call, end)));
 }

@@ -20,6 +20,7 @@ import { createAuditFile, createAuditStream } from '../../../src/audit/file.js';
 import { QUEUE_CAPACITY } from '../../../src/audit/sink.js';
 import { AUDIT_SCHEMA } from '../../../src/config/schema/outputs.js';
 import type { AuditSettings } from '../../../src/config/settings.js';
+import { fold } from '../../../src/policy/record.js';
 import { verifyChain } from '../../support/audit-chain.js';
 import { countingMeters, NOW, ring, sampleRecord, versions } from './samples.js';
 
@@ -231,7 +232,7 @@ describe('createAudit', () => {
     await audit.start();
     const refuse = (id: string) => {
       const record = sampleRecord({ id, principal: undefined });
-      record.decision.verdict = 'deny';
+      fold(record, { decision: { verdict: 'deny' } });
       audit.edgeRefusal(record);
     };
     for (let index = 0; index < EDGE_REFUSALS_PER_SECOND + 450; index += 1) refuse('many');

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type AuditEvent, buildEvent, decisionEvent, type EventText, outcomeEvent } from '../../../src/audit/event.js';
 import type { Principal } from '../../../src/policy/principal.js';
-import type { Finding, RequestRecord } from '../../../src/policy/record.js';
+import { type Finding, fold, type RequestRecord } from '../../../src/policy/record.js';
 import { cleanForeign, MAX_FOREIGN_CHARACTERS } from '../../../src/text/escaping.js';
 import { context, NOW, principal, sampleRecord } from './samples.js';
 
@@ -177,7 +177,7 @@ describe('decisionEvent and outcomeEvent', () => {
     const { client } = sampleRecord();
     const record = decided({ client: { ...client, session: undefined } });
     expect(parsed(outcomeEvent(record, context, 1))).not.toHaveProperty('client');
-    record.client.session = 'opened';
+    fold(record, { client: { session: 'opened' } });
     expect(parsed(outcomeEvent(record, context, 1))['client']).toEqual({ session: 'opened' });
   });
 
@@ -304,14 +304,9 @@ describe('decisionEvent and outcomeEvent', () => {
   it('[O-06] bounds a line, however much was listed', () => {
     const keys = Array.from({ length: 10_000 }, (_, index) => `key-${index}`);
     const base = sampleRecord();
-    const record = sampleRecord({ args: { digest: 'd', bytes: 1, keys, captured: {} } });
-    record.findings = Array.from({ length: 10_000 }, () => ({
-      detector: 'x',
-      direction: 'to-client',
-      path: '/a',
-      count: 1,
-      action: 'flag',
-    }));
+    const finding = { detector: 'x', direction: 'to-client', path: '/a', count: 1, action: 'flag' } as const;
+    const findings = Array.from({ length: 10_000 }, () => finding);
+    const record = sampleRecord({ args: { digest: 'd', bytes: 1, keys, captured: {} }, findings });
     expect(lineOf(outcomeEvent(record, context, 1)).length).toBeLessThan(64 * 1024);
     expect(base.findings).toEqual([]);
   });

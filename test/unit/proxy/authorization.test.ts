@@ -1,8 +1,8 @@
 // Everything that is decided passes the same stages in the same order, and none after a refusal.
 
 import { describe, expect, it } from 'vitest';
-import { type Refusal, refuseWith } from '../../../src/policy/decision.js';
-import { openRecord, type RequestRecord } from '../../../src/policy/record.js';
+import { refuseWith } from '../../../src/policy/decision.js';
+import { openRecord, type RequestRecord, type Staged } from '../../../src/policy/record.js';
 import { authorize, passThrough, type Stages } from '../../../src/proxy/authorization.js';
 import type { Ports } from '../../../src/proxy/ports.js';
 
@@ -16,8 +16,11 @@ function stagesOf(ran: string[], isLate: boolean, refuses?: Step) {
   const stage = (step: Step) => (_subject: unknown, before: Passed) => {
     ran.push(step);
     const passed = { steps: [...before.steps, step] };
-    const outcome: Passed | Refusal = refuses === step ? REFUSAL : passed;
-    return isLate ? Promise.resolve(outcome) : outcome;
+    const staged: Staged<Passed> = {
+      outcome: refuses === step ? REFUSAL : passed,
+      facts: [{ findings: [{ detector: step, direction: 'to-upstream', path: '', count: 1, action: 'flag' }] }],
+    };
+    return isLate ? Promise.resolve(staged) : staged;
   };
   const decide = stage('decide');
   return {
@@ -52,6 +55,7 @@ describe.each([
     const authorized = await authorize(recorded, stagesOf(ran, isLate), {});
     expect(authorized).toEqual({ steps: ['decide', 'inspect', 'enforce'] });
     expect(ran).toEqual(['decide', 'inspect', 'enforce', 'record forwarded']);
+    expect(recorded.record.findings.map(({ detector }) => detector)).toEqual(['decide', 'inspect', 'enforce']);
   });
 
   it.each([
@@ -64,6 +68,8 @@ describe.each([
     expect(await authorize(recorded, stagesOf(ran, isLate, step), {})).toBe(REFUSAL);
     expect(ran).toEqual(steps);
     expect(recorded.record.decision.action).toBe('refused');
+    // What the stage that refused has learned is known too.
+    expect(recorded.record.findings.map(({ detector }) => detector)).toEqual(steps);
   });
 });
 
@@ -78,7 +84,7 @@ describe('what is decided', () => {
 
   it('goes on as it is where a stage does not apply to it', async () => {
     const subject = { of: 'a stream' };
-    const stages = { decide: () => subject, inspect: passThrough, enforce: passThrough };
+    const stages = { decide: () => ({ outcome: subject }), inspect: passThrough, enforce: passThrough };
     expect(await authorize(recorderOf([]), stages, subject)).toBe(subject);
   });
 });

@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { Reason } from '../../../src/policy/reasons.js';
+import { fold } from '../../../src/policy/record.js';
 import { applyEdits } from '../../../src/protocol/json/json.js';
 import type { Ports, Snapshot } from '../../../src/proxy/ports.js';
 import { catalog, policiesOf, principal } from '../policy/samples.js';
@@ -64,7 +65,7 @@ describe('a request that every stage lets pass', () => {
       ports: {
         audit: {
           async recordDecision(record) {
-            record.principal = principal({ subject: 'eve' });
+            fold(record, { caller: { principal: principal({ subject: 'eve' }) } });
             return true;
           },
         },

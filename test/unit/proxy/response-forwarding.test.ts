@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import type { RequestRecord } from '../../../src/policy/record.js';
+import { fold, openRecord } from '../../../src/policy/record.js';
 import type { UpstreamResponse } from '../../../src/protocol/transport.js';
 import { measureWaits } from '../../../src/proxy/response-forwarding.js';
 
@@ -11,7 +11,10 @@ const WAIT_MS = 20;
 const COUNTED_MS = WAIT_MS - 1;
 
 function counted(next: UpstreamResponse['next']) {
-  const record = { latency: { upstream: 5 } } as RequestRecord;
+  const record = openRecord({
+    ...{ id: 'one', receivedAt: 0, startedMs: 0, upstream: 'one', httpMethod: 'POST', remoteAddress: '127.0.0.1' },
+  });
+  fold(record, { latency: { upstream: 5 } });
   const answer = {
     kind: 'response',
     status: 200,

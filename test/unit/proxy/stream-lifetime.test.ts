@@ -1,6 +1,7 @@
 // How long a stream is held: it ends with its client, also where the client left before anybody listened.
 
 import { describe, expect, it } from 'vitest';
+import { openRecord } from '../../../src/policy/record.js';
 import { DisconnectController } from '../../../src/protocol/transport.js';
 import type { LeasePorts } from '../../../src/proxy/access-lease.js';
 import type { RequestContext } from '../../../src/proxy/request-context.js';
@@ -14,7 +15,9 @@ function streamOf(signal: DisconnectController) {
   const call = {
     changesAtStart: 1,
     incoming: { upstream: 'github', signal },
-    record: {},
+    record: openRecord({
+      ...{ id: 'one', receivedAt: 0, startedMs: 0, upstream: 'one', httpMethod: 'GET', remoteAddress: '127.0.0.1' },
+    }),
     outgoing: {
       open: () => undefined,
       write: () => undefined,

@@ -16,11 +16,12 @@ import { compilePolicies } from '../../../../src/policy/compile/compile.js';
 import type { RuleDocument } from '../../../../src/policy/compile/documents.js';
 import { capturedBy, decide } from '../../../../src/policy/decide.js';
 import { writtenRules } from '../../../../src/policy/explain.js';
-import { openRecord } from '../../../../src/policy/record.js';
+import { fold, openRecord } from '../../../../src/policy/record.js';
 import { ruleTexts } from '../../../../src/policy/recorded-outcomes.js';
 import type { PolicyQuery, PolicySet } from '../../../../src/policy/rules.js';
 import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
-import { nameOf, noteRule } from '../../../../src/proxy/request-context.js';
+import { ruleFacts } from '../../../../src/proxy/record-facts.js';
+import { nameOf } from '../../../../src/proxy/request-context.js';
 import { call, pins, rules } from '../../policy/generated.js';
 import { CONTEXT, document, principal } from '../../policy/samples.js';
 import { terminal } from '../console.js';
@@ -68,21 +69,25 @@ function record(policies: PolicySet, query: Query, token: string) {
     ...{ id: `id-${token}`, receivedAt: 0, startedMs: 0, upstream, httpMethod: 'POST' },
     ...{ aggregate: undefined, remoteAddress: '127.0.0.1' },
   });
-  kept.principal = {
-    ...query.principal,
-    token: { ...query.principal.token, id: token },
-  };
-  kept.target.kind = target.kind;
-  kept.target.name = nameOf(target);
-  if (target.kind === 'tool' || target.kind === 'prompt') {
-    kept.target.pin = catalog.statusOf(target.kind, target.name).pinned?.digest;
-    kept.args = {
-      ...{ digest: 'd', bytes: JSON.stringify(args).length, keys: Object.keys(args) },
-      captured: captureArguments(args, capturedBy(decision), undefined),
-    };
-  }
-  noteRule(kept, decision);
-  if (decision.verdict === 'deny') kept.decision.reasons.push(decision.reason);
+  const isPinned = target.kind === 'tool' || target.kind === 'prompt';
+  const principal = { ...query.principal, token: { ...query.principal.token, id: token } };
+  const { caller, decision: rule } = ruleFacts(principal, decision);
+  fold(kept, {
+    caller: { principal, ...caller },
+    target: {
+      kind: target.kind,
+      name: nameOf(target),
+      pin: isPinned ? catalog.statusOf(target.kind, target.name).pinned?.digest : undefined,
+    },
+    ...(isPinned && {
+      args: {
+        ...{ digest: 'd', bytes: JSON.stringify(args).length, keys: Object.keys(args) },
+        captured: captureArguments(args, capturedBy(decision), undefined),
+      },
+    }),
+    decision: rule,
+    ...(decision.verdict === 'deny' && { reason: decision.reason }),
+  });
   const gateway = { instance: 'i', version: '0', config: 'c', policy: 'p', pins: 'p' };
   const { before, after } = decisionEvent(kept, { gateway, nowMs: 0 });
   const line = `${before}0${after}}`;
