@@ -109,8 +109,8 @@ function cancel(call: RequestContext<'upstreams'>, authorized: AuthorizedRequest
 /** How a client's message is decided: decision, request inspection, limits. */
 const CLIENT_MESSAGE: Stages<ClientMessage, DecidedRequest, DecidedRequest, AuthorizedRequest> = {
   decide: decideMessage,
-  inspect: ({ call, admitted }, decided) => inspectArguments(call, admitted, decided),
-  enforce: ({ call }, decided) => enforceObligations(call, decided),
+  inspect: inspectArguments,
+  enforce: enforceObligations,
 };
 
 /** Long-lived streams take no concurrency slot of the upstream; every other request does. */
@@ -150,11 +150,11 @@ async function forward(
 }
 
 /** Relays the response to the client, as its features require or as a plain one. */
-async function relay(
+function relay(
   call: RequestContext<AnyPort>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
-): Promise<Refusal | undefined> {
+): Refusal | undefined | Promise<Refusal | undefined> {
   for (const feature of call.features)
     if (feature.relay !== undefined) return feature.relay(call, authorized, response);
   return relayResponse(call, authorized, response);

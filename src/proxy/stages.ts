@@ -52,11 +52,8 @@ function contentOf({ features }: RequestContext, admitted: AdmittedMessage): Jso
   return content;
 }
 
-/**
- * Waits for a value that is usually there at once, and notes if it was not: the rights of the caller may have changed
- * meanwhile.
- */
-async function waitFor<T>(call: RequestContext, value: T | Promise<T>): Promise<T> {
+/** Notes whether a value has to be waited for: the rights of the caller may have changed meanwhile. */
+function noteWait<T>(call: RequestContext, value: T | Promise<T>): T | Promise<T> {
   if (value instanceof Promise) call.hasWaited = true;
   return value;
 }
@@ -73,7 +70,7 @@ function versionFacts({ snapshot: { versions } }: RequestContext): RecordFacts {
 
 /** Verifies the caller's token: a principal, or a 401 or 503 refusal. */
 export async function authenticate(call: RequestContext<'identity' | 'upstreams'>): Promise<Staged<Principal>> {
-  const outcome = await waitFor(call, call.ports.identity.authenticate(call.incoming, call.outgoing));
+  const outcome = await noteWait(call, call.ports.identity.authenticate(call.incoming, call.outgoing));
   refreshAfterWait(call);
   return callerOrRefusal(call, outcome, versionFacts(call));
 }
@@ -105,7 +102,7 @@ export async function admit(
 ): Promise<Staged<AdmittedMessage | AdmittedArray>> {
   const mended: MendedArguments[] = [];
   let { body } = call.incoming;
-  let reading = await waitFor(call, readMessage(call, body));
+  let reading = await noteWait(call, readMessage(call, body));
   refreshAfterWait(call);
   for (;;) {
     if (!isRead(reading)) return { outcome: refuseReadError(reading.error), facts: [versionFacts(call)] };
@@ -115,7 +112,7 @@ export async function admit(
     const more = findMending(call, outcome, mended.length);
     if (more === undefined) return finishAdmission(call, principal, outcome, mended);
     body = new TextEncoder().encode(applyEdits(outcome.text, more.edits));
-    reading = await waitFor(call, readMessage(call, body));
+    reading = await noteWait(call, readMessage(call, body));
     // A message that cannot be read after the edit stays as it came, and is refused by its schema.
     if (!reading.ok) return finishAdmission(call, principal, outcome, mended);
     mended.push(more);
@@ -207,13 +204,13 @@ async function decide(
 ): Promise<Staged<Allow>> {
   const { isFresh, supportedVersions } = call.snapshot;
   const isDue = !isFresh && (needsFreshListing(admitted) || supportedVersions === undefined);
-  const isVerified = isDue && (await waitFor(call, call.ports.upstreams.refreshListing(call.incoming.upstream)));
+  const isVerified = isDue && (await noteWait(call, call.ports.upstreams.refreshListing(call.incoming.upstream)));
   const decideRefreshed = (): Staged<Allow> => {
     refreshAfterWait(call);
     return decideNow(call, principal, admitted, isVerified || call.snapshot.isFresh);
   };
   return admitted.target.kind === 'resource'
-    ? waitFor(call, takeTurn(turnsOf(call), decideRefreshed))
+    ? noteWait(call, takeTurn(turnsOf(call), decideRefreshed))
     : decideRefreshed();
 }
 
@@ -315,39 +312,24 @@ function checkFeatures(
 /** A client's message that is decided on. */
 export type ClientMessage = VerifiedCall<AnyPort> & { readonly admitted: AdmittedMessage };
 
-/** Decides, and opens what the client carries for the gateway in the message. */
-export async function decideMessage({ call, principal, admitted }: ClientMessage): Promise<Staged<DecidedRequest>> {
-  const { outcome: allow, facts = [] } = await decide(call, principal, admitted);
-  if ('kind' in allow) return { outcome: allow, facts };
-  const opened = await openSealedValues(call, principal, admitted, allow);
-  const { outcome: restored } = opened;
-  return {
-    outcome: restored.kind === 'refused' ? restored : { principal, allow, restored },
-    facts: opened.facts === undefined ? facts : [...facts, ...opened.facts],
-  };
-}
-
 /**
- * Opens what the client carries for the gateway (task ids, request state), removes what it may not subscribe to,
- * and seals the ids of requests on legacy SSE.
+ * Decides, opens what the client carries for the gateway in the message (task ids, request state), removes what it may
+ * not subscribe to, and seals the ids of requests on legacy SSE.
  */
-async function openSealedValues(
-  call: RequestContext<AnyPort>,
-  principal: Principal,
-  admitted: AdmittedMessage,
-  allow: Allow,
-): Promise<Staged<AdmittedMessage>> {
+export async function decideMessage({ call, principal, admitted }: ClientMessage): Promise<Staged<DecidedRequest>> {
+  const { outcome: allow, facts: learned = [] } = await decide(call, principal, admitted);
+  if ('kind' in allow) return { outcome: allow, facts: learned };
   let restored = admitted;
-  const facts: RecordFacts[] = [];
+  const facts = [...learned];
   for (const { prepare } of call.features) {
     if (prepare === undefined) continue;
-    const prepared = await waitFor(call, prepare(call, { principal, allow, admitted: restored }));
+    const prepared = await noteWait(call, prepare(call, { principal, allow, admitted: restored }));
     if (prepared.facts !== undefined) facts.push(...prepared.facts);
     if (prepared.outcome.kind === 'refused') return { outcome: prepared.outcome, facts };
     restored = prepared.outcome;
   }
   call.admitted = restored;
-  return { outcome: restored, facts };
+  return { outcome: { principal, allow, restored }, facts };
 }
 
 /** The caller, the decision that allows the request, and the message as it will be forwarded. */
@@ -363,21 +345,21 @@ export type DecidedRequest = {
  * the message that was decided on, `decided.restored` the one to forward.
  */
 export async function inspectArguments(
-  call: RequestContext<AnyPort>,
-  admitted: AdmittedMessage,
+  subject: ClientMessage,
   decided: DecidedRequest,
 ): Promise<Staged<DecidedRequest>> {
+  const { call } = subject;
   const startedMs = performance.now();
   const { restored } = decided;
   const input = guardInput(call, restored, contentOf(call, restored), restored.text);
-  const body = await waitFor(call, call.ports.inspection.request(input, call.incoming.upstream, call.callerKey));
+  const body = await noteWait(call, call.ports.inspection.request(input, call.incoming.upstream, call.callerKey));
   const headers = body.kind === 'clear' ? guardHeaders(call, restored) : undefined;
   const findings = headers === undefined ? body.findings : [...body.findings, ...headers.findings];
   const facts = [{ findings, latency: { inspect: performance.now() - startedMs } }];
   const refusal = refusalOf(body) ?? (headers && refusalOf(headers));
   if (refusal !== undefined) return { outcome: refusal, facts };
   if (call.hasWaited !== true) return { outcome: decided, facts };
-  const again = await decideAgain(call, admitted, decided);
+  const again = await decideAgain(subject, decided);
   return again.facts === undefined
     ? { outcome: again.outcome, facts }
     : { ...again, facts: [...facts, ...again.facts] };
@@ -389,8 +371,7 @@ export async function inspectArguments(
  * also in the record.
  */
 async function decideAgain(
-  call: RequestContext<AnyPort>,
-  admitted: AdmittedMessage,
+  { call, admitted }: ClientMessage,
   decided: DecidedRequest,
 ): Promise<Staged<DecidedRequest>> {
   const session = admitted.session && call.incoming.headers['mcp-session-id'];
@@ -408,12 +389,13 @@ async function decideAgain(
   const { block } = call.snapshot;
   if (block !== undefined) return { outcome: refuseBlocked(block), facts: [versionFacts(call)] };
   if (call.caller !== undefined) callerOf(call, principal);
-  const { outcome, facts = [] } = await decideMessage({ call, principal, admitted });
+  const subject = { call, principal, admitted };
+  const { outcome, facts = [] } = await decideMessage(subject);
   // What is sealed or narrowed by the decision is so by the new one: ids on legacy SSE, the filter of a subscription.
   const learned = [{ caller: { principal } }, ...facts];
   // A different profile may refuse the arguments, so they are inspected again, and again only if it changes again.
   if ('kind' in outcome || call.snapshot.profile.request.secrets === secrets) return { outcome, facts: learned };
-  const inspected = await inspectArguments(call, admitted, outcome);
+  const inspected = await inspectArguments(subject, outcome);
   return { ...inspected, facts: [...learned, ...(inspected.facts ?? [])] };
 }
 
@@ -459,28 +441,27 @@ const MAX_NAMED_PLACES = 3;
 
 /** Enforces flows, the decision's limits, and that a server request is answered only once. */
 export async function enforceObligations(
-  call: RequestContext<AnyPort>,
+  { call }: ClientMessage,
   { principal, allow, restored }: DecidedRequest,
 ): Promise<Staged<AuthorizedRequest>> {
-  const { outcome: passed, facts } = await enforceFlows(call, principal, restored);
-  const outcome = passed.kind === 'refused' ? passed : await enforceLimits(call, principal, allow, passed);
-  return facts === undefined ? { outcome } : { outcome, facts };
+  const hasFlows = call.snapshot.policies.flows !== undefined;
+  const { outcome: passed, facts = [] } = hasFlows
+    ? await enforceFlows(call, principal, restored)
+    : { outcome: restored };
+  if (passed.kind === 'refused') return { outcome: passed, facts };
+  const refusal = passed.rule.method === 'initialize' ? limitInitialize(call) : undefined;
+  if (refusal !== undefined) return { outcome: refusal, facts };
+  const outcome = await enforce(allow, passed, principal, call.ports, call.named?.allows);
+  const replayed = passed.serverRequestId === undefined ? undefined : await refuseReplay(call);
+  if (replayed !== undefined) return { outcome: replayed, facts };
+  return { outcome: 'verdict' in outcome ? { kind: 'refused', stage: 'settle', deny: outcome } : outcome, facts };
 }
 
-async function enforceLimits(
-  call: RequestContext<AnyPort>,
-  principal: Principal,
-  allow: Allow,
-  admitted: AdmittedMessage,
-): Promise<AuthorizedRequest | Refusal> {
-  const refusal = admitted.rule.method === 'initialize' ? limitInitialize(call) : undefined;
-  if (refusal !== undefined) return refusal;
-  const outcome = await enforce(allow, admitted, principal, call.ports, call.named?.allows);
-  if (admitted.serverRequestId !== undefined) {
-    const isFirst = await claimReply(call);
-    if (isFirst !== true) return refuseWith(isFirst === false ? 'already-answered' : 'store-unavailable');
-  }
-  return 'verdict' in outcome ? { kind: 'refused', stage: 'settle', deny: outcome } : outcome;
+/** A server request is answered once. */
+async function refuseReplay(call: RequestContext<'sessions'>): Promise<Refusal | undefined> {
+  const isFirst = await claimReply(call);
+  if (isFirst === true) return undefined;
+  return refuseWith(isFirst === false ? 'already-answered' : 'store-unavailable');
 }
 
 /** Each session costs its upstream memory for as long as it lasts, so a caller may only open so many in a while. */

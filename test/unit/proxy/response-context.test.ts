@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { InspectionInput } from '../../../src/inspection/responses.js';
+import { openRecord } from '../../../src/policy/record.js';
 import { readJsonText } from '../../../src/protocol/json/json.js';
 import { type CheckContext, inspect } from '../../../src/proxy/response-context.js';
 import { profile } from '../inspection/samples.js';
@@ -18,7 +19,9 @@ function subjectOf(requestMethod: string | undefined, given: InspectionInput[]):
         content: { kind: 'auto', tools: new Map() },
         policies: {},
       },
-      record: { latency: { inspect: 0 }, findings: [] },
+      record: openRecord({
+        ...{ id: 'one', receivedAt: 0, startedMs: 0, upstream: 'one', httpMethod: 'POST', remoteAddress: '127.0.0.1' },
+      }),
       ports: {
         inspection: {
           message(input: InspectionInput) {
