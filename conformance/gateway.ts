@@ -4,7 +4,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ const ARMED = /^sallyport_control_state\{control="([^"]+)",state="armed"\} ([01]
 
 export type GatewayUnderTest = {
   readonly url: string;
-  /** Lines of the audit file so far. */
+  /** Lines of the audit files so far. */
   countAudited(): Promise<number>;
   /** Controls that are not armed now, by the gateway's own account. */
   listUnarmed(): Promise<readonly string[]>;
@@ -47,7 +47,11 @@ export async function startGateway(node: string, upstreamUrl: string): Promise<G
   }
   return {
     url: `http://127.0.0.1:${data}/fixture`,
-    countAudited: async () => (await readFile(join(folder, 'audit.jsonl'), 'utf8')).split('\n').length - 1,
+    async countAudited() {
+      const files = (await readdir(folder)).filter((name) => name.startsWith('audit-'));
+      const texts = await Promise.all(files.map((name) => readFile(join(folder, name), 'utf8')));
+      return texts.join('').split('\n').length - 1;
+    },
     listUnarmed: () => readUnarmed(`http://127.0.0.1:${ops}/metrics`),
     async close() {
       await stop(child);

@@ -78,15 +78,12 @@ function servePorts(level: 'info' | 'error', localNames: readonly string[] = [])
   const build = { version, node: process.version };
   return {
     untilSignal,
-    async start(file, { logLevel = level, logFormat }, ending) {
+    async start(file, { logLevel = level, logFormat }) {
       const { startGateway } = await import('./gateway/gateway.js');
       const { createLog } = await import('./telemetry/log.js');
       const format = logFormat ?? (process.stderr.isTTY ? 'text' : 'json');
       const log = createLog((line) => void process.stderr.write(line), logLevel, format);
-      return startGateway({
-        ...{ file, env: process.env, log, build, writeStdout, localNames },
-        ...(ending === undefined ? {} : { ending }),
-      });
+      return startGateway({ file, env: process.env, log, build, writeStdout, localNames });
     },
   };
 }

@@ -11,6 +11,7 @@ import { startDemoUpstream } from '../src/dev/demo-upstream.js';
 import { blockPin } from '../src/pins/approval.js';
 import { writeLock } from '../src/pins/lock.js';
 import { readLock } from '../src/pins/lock-reader.js';
+import { readAudit } from './support/audit-chain.js';
 import { ALLOW_ALL, type AuditLine, startTestGateway } from './support/gateway.js';
 import { readPaths, readPublicSurface, renderSurface } from './support/public-surface.js';
 import { isChained, playTour, renderTour } from './support/tour-record.js';
@@ -73,7 +74,7 @@ admin: {breakGlass: {token: {env: ADMIN_TOKEN}}}`,
     const metrics = await gateway.metrics();
     for (const type of ['admin.action', 'config.reload', 'mcp.outcome', 'pin.approval'])
       await expect.poll(async () => typesOf(await gateway.audit())).toContain(type);
-    const written = await readFile(join(gateway.folder, 'audit.jsonl'), 'utf8');
+    const written = await readAudit(join(gateway.folder, 'audit.jsonl'));
     const audit = written
       .split('\n')
       .slice(0, -1)

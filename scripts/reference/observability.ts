@@ -9,7 +9,6 @@ import {
 } from '../../src/audit/audit.js';
 import { MAX_LINES_BETWEEN_CHECKPOINTS, VERIFIER_MAX_INTERVALS } from '../../src/audit/chain.js';
 import { CALL_RESERVE, QUEUE_CAPACITY } from '../../src/audit/sink.js';
-import { LEASE_TIMES } from '../../src/audit/writer-lease.js';
 import { REASONS, type Rendering } from '../../src/policy/reasons.js';
 import { METRIC_NAMES, METRICS, type MetricRow, OTHER, TOOL_LABEL } from '../../src/telemetry/metric-table.js';
 import { MAX_FOREIGN_CHARACTERS } from '../../src/text/escaping.js';
@@ -172,7 +171,7 @@ const TYPES: readonly (readonly [string, string])[] = [
   ['admin.action', 'An access to the admin listener, including refused ones.'],
   [
     'lifecycle',
-    '`detail.event`: `started` (with the public key), `stopped`, `continued` (the file was removed, rotated or emptied), `recovered` (bytes that are not a record, with length and digest), `resumed` (after an error of the sink, with the number of refused events).',
+    '`detail.event`: `started` (with the public key), `stopped`, `continued` (the run goes on in its next file), `recovered` (in files of earlier versions: bytes that are not a record, with length and digest), `resumed` (after an error of the sink, with the number of refused events).',
   ],
   ['checkpoint', 'Signed: `detail.epoch seq hash at every_ms every_lines key_id signature`.'],
 ];
@@ -250,9 +249,21 @@ An allowed request is not forwarded before its decision is durable, and with \`a
 
 ## The chain
 
-A line ends in \`,"chain":{"seq":n,"prev":"…","hash":"…"}}\`. \`hash\` is the SHA-256, in base64url (in lines of \`sallyport.audit/1\` in lower-case hex), of \`prev\` as written in the line, a line feed, and the bytes of the line up to and excluding \`,"hash":"…"}}\`. \`prev\` is the \`hash\` of the previous line. The first line of a chain has \`seq\` 0 and 64 zeros as \`prev\`; it is a \`lifecycle\` event with the instance, the epoch and the public key. Each sink has its own chain.
+A line ends in \`,"chain":{"seq":n,"prev":"…","hash":"…"}}\`. \`hash\` is the SHA-256, in base64url (in lines of \`sallyport.audit/1\` in lower-case hex), of \`prev\` as written in the line, a line feed, and the bytes of the line up to and excluding \`,"hash":"…"}}\`. \`prev\` is the \`hash\` of the previous line. The first line of a chain has \`seq\` 0 and 64 zeros as \`prev\`; it is a \`lifecycle\` event with the instance, the epoch and the public key. Each run of the gateway has its own chain in each sink.
 
-After a restart the existing chain is continued. If a write was interrupted, the next line is a \`lifecycle\` event \`recovered\` with the length and the SHA-256 of the bytes that are not a record. If the file was rotated, the new file begins with \`continued\`, and \`audit verify\` takes the files in their order.
+A file sink at the path \`audit.jsonl\` writes \`audit-<start>-<instance>.jsonl\` beside it: the start in UTC with milliseconds, and the first eight characters of the instance. The first line of a file (\`started\` in the first file of a run, \`continued\` in the others) links it to the file before:
+
+| Member of \`detail\` | Content |
+| --- | --- |
+| \`file\` | The name of the file. |
+| \`after_file\` | The newest file that was there, or \`none\`. |
+| \`after_epoch after_seq after_hash\` | The last complete line of that file. |
+| \`at every_ms every_lines key_id signature\` | A checkpoint of that line, signed by the run that found it. |
+| \`torn_bytes torn_sha256\` | Only if bytes follow that line: their length and SHA-256. An interrupted write left them, and they are not repaired. |
+| \`skipped\` | Only if newer files have no complete line, as a start leaves them that was cut off before its first: their names. |
+| \`why\` | Only in \`continued\`: \`size\` or \`age\` (rotation), \`vanished\` or \`replaced\` (the file was moved away or removed), \`resized\` (somebody else has cut it or written into it), \`torn\` (a failed write could not be undone). |
+
+\`audit verify\` takes the folder, or files in their order, and checks that each file follows the one it names. Files of earlier versions, which the gateway continued at every start, verify as before; their \`recovered\` lines record bytes that are not a record.
 
 A checkpoint signs the following text with Ed25519 under the gateway key: \`sallyport.checkpoint/2\`, the epoch, the sequence number and hash of the previous line, the time, \`every_ms\` and \`every_lines\`, each followed by a line feed. The next checkpoint is due after that time (\`audit.checkpoint.every\`) or that number of lines (${MAX_LINES_BETWEEN_CHECKPOINTS}), whichever comes first. Checkpoints of earlier versions (\`sallyport.checkpoint/1\`) state no bounds. With several sinks, each also contains the checkpoints of the others.
 
@@ -264,18 +275,20 @@ Checkpoints are also kept in a second place: another sink, and the metric \`sall
 | --- | --- |
 | 0 | The chain is complete and everything was verified. |
 | 1 | Not complete: modified or damaged. |
-| 2 | Not checked. The line \`not checked: give --key or the older file\` names what is missing: the file begins in the middle of a chain, as after a rotation, or checkpoints use a key that was not given, as after a change of keys. A file that cannot be read has the same exit code. |
+| 2 | Not checked. The line \`not checked: give --key or the older file\` names what is missing: the file follows one that was not given, or checkpoints use a key that was not given, as after a change of keys. A file that cannot be read has the same exit code. |
 
 A start names the key of its run; a checkpoint of that run under another key is an error. Whoever can write the file can also write such a start: if every key that the gateway had is given, lines that are \`not checked\` for lack of a key are forged. A checkpoint vouches for the lines before it and for its own \`detail\`; the next one vouches for the other members of its line.
 
 Lines that are missing at the end are detected only with a checkpoint kept elsewhere: \`--head EPOCH:SEQ:HASH\`, the event itself, or a file that contains it. A chain that was rewritten completely is detected only with a public key kept elsewhere: \`--key\`.
 
-## One writer per file
+## Writers never share a file
 
-A lease file next to each audit file, \`audit.jsonl.lease\`, names the instance, host and process that write. It is renewed every ${LEASE_TIMES.renewEveryMs / MS_PER_SECOND} s and removed on a clean exit. The gateway must be allowed to create files in the folder, otherwise it does not start. If the path is a symbolic link, the lease is next to the target. A start that finds the lease of another gateway waits for at most ${LEASE_TIMES.waitMs / MS_PER_SECOND} s and then exits with code 1 and a message that names the holder. A lease that was not renewed for ${LEASE_TIMES.staleMs / MS_PER_SECOND} s may be taken over; if its process has certainly ended, on this machine and in this PID namespace, at once. Clocks alone are not trusted: unless its process has ended, a lease is watched for as long as its holder would rely on it without renewing it (${(2 * LEASE_TIMES.renewEveryMs) / MS_PER_SECOND} s), however old it looks. During a takeover \`audit.jsonl.lease.next\` exists too. A gateway that has lost its lease writes nothing more until it is restarted. Commands that read never touch a lease.
+A file is opened so that it must not exist, with mode 0600, and symbolic links are not followed. The gateway must be allowed to create files in the folder and to list it, otherwise it does not start. A name is newer than every other, also if the clock was set back. A start on a full disk leaves no file behind.
+
+Several gateways may write to one folder. Two that follow the same line, or one that went on after another had begun, are reported as two writers by \`audit verify\`; this is no error. While both run, the control \`audit\` of each is \`degraded\` and names the file of the other. Replicas that each write to a folder of their own have no such degraded control.
 
 With \`audit.durability: written\`, the default, a line is durable once a completed write has handed it to the operating system: it survives the end of the process. With \`synced\` it is on disk and survives a power failure too. After a power failure under \`written\`, lines of about the last half minute may be missing, and if the disk wrote out of order, \`audit verify\` reports what is missing in the middle. Under \`written\` the gateway does not learn of errors that occur when the system later writes the lines to disk or to a network file system; choose \`synced\` where that matters.
 
-Before each write the file must end where this gateway left it. A file that was moved away, removed or emptied (\`mv\`, \`copytruncate\`) is continued without a signal. If another process wrote to the file or truncated it, nothing more is written: the control \`audit\` is degraded and \`audit.onFailure\` applies until the file is moved away. Prefer \`mv\`: lines that are written between the copy and the truncation of \`copytruncate\` are lost, and the chain shows it. A process that is suspended for more than ${LEASE_TIMES.staleMs / MS_PER_SECOND} s in the middle of a write can still complete that one write; both gateways detect it before their next.
+Before each write the file must be at its path and end where this gateway left it; otherwise it goes on in its next file. What somebody else wrote into a file, or cut off, stays as it is: \`audit verify\` reports it, and the control \`audit\` is \`degraded\` until the gateway is restarted. A file that is written may be moved away with \`mv\`, without a signal; do not use \`copytruncate\`.
 `;
 }

@@ -334,8 +334,8 @@ Every refusal has a reason and a decision id. The client shows the id, in \`data
 
 <!-- try -->
 \`\`\`sh
-sallyport audit show "$DECISION_ID" audit.jsonl                    # everything about one decision
-sallyport audit query --reason token-audience --since 30m audit.jsonl
+sallyport audit show "$DECISION_ID" .                    # everything about one decision, in the folder of the audit files
+sallyport audit query --reason token-audience --since 30m .
 \`\`\`
 
 If nothing was refused but something seems wrong, look at \`sallyport_control_state\` and [what to watch](observability.md). [The table of reasons](../reference/reasons.md) has statuses and codes.

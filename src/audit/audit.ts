@@ -12,12 +12,16 @@ import type { RequestRecord } from '../policy/record.js';
 import type { Admission } from '../policy/security-events.js';
 import { createRate, type RateBounds } from '../state/bounds.js';
 import type { MaskText } from '../text/escaping.js';
+import { systemErrorCode } from '../text/wording.js';
 import {
   type ChainHead,
+  type Checkpoint,
   type CheckpointBounds,
   checkpointBytes,
   checkpointDetail,
+  linkDetail,
   MAX_LINES_BETWEEN_CHECKPOINTS,
+  type Predecessor,
 } from './chain.js';
 import {
   type AuditEvent,
@@ -30,7 +34,7 @@ import {
   type Versions,
 } from './event.js';
 import type { RecentDecisions } from './query.js';
-import { AuditSink, type ChainWriter, type SinkResult } from './sink.js';
+import { AuditSink, type ChainWriter, type FileOpening, type SinkResult } from './sink.js';
 
 type AuditSigner = {
   sign(bytes: Uint8Array): { readonly keyId: string; readonly signature: string };
@@ -58,6 +62,8 @@ export type AuditPorts = {
   readonly newWriter: (sink: AuditSettings['sinks'][number]) => ChainWriter;
   /** Reports the state of the control `audit`: the error of a sink, or `undefined` if all sinks work. */
   readonly onState?: (error: string | undefined) => void;
+  /** Reports what somebody should look at while all sinks work, such as another writer in the folder of a file. */
+  readonly onWarning?: (warning: string | undefined) => void;
   /** An additional mask for text from clients and upstreams. */
   readonly mask?: MaskText;
   /** Also gets the events of requests, where somebody may look at them; see query.ts. */
@@ -65,12 +71,6 @@ export type AuditPorts = {
 };
 
 export interface Audit {
-  /**
-   * Acquires the right to write to sinks that allow one writer only. Call before `start`; writes nothing.
-   * Resolves with a sentence if another gateway holds that right, or if it cannot be acquired and `onFailure`
-   * is `block`. `onWait` receives the holder waited for. Waits at most until `ending`.
-   */
-  acquire(onWait: (holder: string) => void, ending?: AbortSignal): Promise<string | undefined>;
   /** Opens all sinks and writes their first line. Resolves with whether every one of them could be written. */
   start(): Promise<boolean>;
   /**
@@ -130,7 +130,10 @@ function createSinkStates(onState: (error: string | undefined) => void) {
 type EventBuilder = {
   context(): EventContext;
   lifecycle(event: string, detail: Readonly<Record<string, string | number>>): EventText;
+  opening(event: 'started' | 'continued', opening: FileOpening | undefined): EventText;
   checkpoint(head: ChainHead): EventText;
+  /** The checkpoint that says that a file will be removed. */
+  removal(old: Predecessor): EventText;
   setVersions(versions: Versions): void;
 };
 
@@ -143,21 +146,32 @@ function createEventBuilder(ports: AuditPorts): EventBuilder {
     ...ports.versions,
   };
   const context = (): EventContext => ({ gateway, nowMs: now(), mask });
+  const lifecycle: EventBuilder['lifecycle'] = (event, detail) =>
+    buildEvent({ type: 'lifecycle', event, detail }, context());
+
+  function sign(head: ChainHead, more: Pick<Checkpoint, 'bounds' | 'removed'>): Checkpoint {
+    const point = { ...head, time: new Date(now()).toISOString(), ...more };
+    return { ...point, ...signer.sign(checkpointBytes(point)) };
+  }
+  const signed = (head: ChainHead, more: Pick<Checkpoint, 'bounds' | 'removed'>): EventText =>
+    buildEvent({ type: 'checkpoint', detail: checkpointDetail(sign(head, more)) }, context());
+
   return {
     context,
     setVersions(versions) {
       gateway = { ...gateway, ...versions };
     },
-    lifecycle(event, detail) {
+    lifecycle,
+    opening(event, opening) {
+      const after = opening?.after && { ...opening.after, checkpoint: sign(opening.after.head, { bounds }) };
+      const link = opening === undefined ? {} : linkDetail(opening.file, after, opening.skipped);
+      const why = opening?.why === undefined ? {} : { why: opening.why };
       const key = event === 'started' ? signer.publicKeys()[0] : undefined;
       const keys = key === undefined ? {} : { key_id: key.keyId, public_key: key.publicKey };
-      return buildEvent({ type: 'lifecycle', event, detail: { ...detail, ...keys } }, context());
+      return lifecycle(event, { ...why, ...link, ...keys });
     },
-    checkpoint(head) {
-      const point = { ...head, time: new Date(now()).toISOString(), bounds };
-      const detail = checkpointDetail({ ...point, ...signer.sign(checkpointBytes(point)) });
-      return buildEvent({ type: 'checkpoint', detail }, context());
-    },
+    checkpoint: (head) => signed(head, { bounds }),
+    removal: ({ head, file }) => signed(head, { bounds: undefined, removed: file }),
   };
 }
 
@@ -173,6 +187,7 @@ function createSinks(ports: AuditPorts, builder: EventBuilder, isClosing: () => 
     const name = names[index] ?? sink.type;
     return new AuditSink(name, ports.newWriter(sink), {
       lifecycle: builder.lifecycle,
+      opening: builder.opening,
       checkpoint: builder.checkpoint,
       bounds: boundsOf(settings),
       newEpoch: randomUUID,
@@ -193,6 +208,68 @@ function createSinks(ports: AuditPorts, builder: EventBuilder, isClosing: () => 
   return sinks;
 }
 
+/** Other writers are looked for at this interval. */
+const LOOK_EVERY_MS = 5_000;
+/** Old files are looked for at this interval. */
+const REMOVE_EVERY_MS = 3_600_000;
+
+/** Looks after the folders of files: reports other writers, and removes what is older than is configured. */
+function watchFolders(
+  sinks: readonly AuditSink[],
+  { settings, now, onWarning }: AuditPorts,
+  builder: EventBuilder,
+  checkpoint: () => void,
+): { start(): void; end(): void } {
+  const timers: NodeJS.Timeout[] = [];
+  let isWarned = false;
+  let removalError: string | undefined;
+
+  async function look(): Promise<void> {
+    const found = await Promise.all(sinks.map(({ folder }) => folder?.findWarnings().catch(() => []) ?? []));
+    const [warning] = [...found.flat(), removalError].filter((text) => text !== undefined);
+    // A line tells another gateway at once that this one writes too.
+    if (warning !== undefined && !isWarned) checkpoint();
+    isWarned = warning !== undefined;
+    onWarning?.(warning);
+  }
+
+  async function removeOld(sink: AuditSink, keptMs: number): Promise<void> {
+    const { folder } = sink;
+    if (folder === undefined) return;
+    removalError = undefined;
+    try {
+      for await (const old of folder.findOld(now() - keptMs)) {
+        // INVARIANT: what is removed is recorded first.
+        await sink.append(builder.removal(old));
+        await folder.remove(old.file);
+      }
+    } catch (error) {
+      const why = systemErrorCode(error) ?? (error instanceof Error ? error.message : 'unknown');
+      removalError = `audit.retain could not remove old files of ${sink.name}: ${why}`;
+    }
+  }
+
+  function removeAllOld(keptMs: number): void {
+    for (const sink of sinks) void removeOld(sink, keptMs);
+  }
+
+  return {
+    start() {
+      const { retainMs } = settings;
+      void look();
+      timers.push(setInterval(() => void look(), LOOK_EVERY_MS));
+      if (retainMs !== undefined) {
+        removeAllOld(retainMs);
+        timers.push(setInterval(() => removeAllOld(retainMs), REMOVE_EVERY_MS));
+      }
+      for (const timer of timers) timer.unref();
+    },
+    end() {
+      for (const timer of timers) clearInterval(timer);
+    },
+  };
+}
+
 /**
  * Creates the audit log. Opens nothing before `start`.
  * @throws RangeError without a sink: nothing would be recorded, and everything would be allowed.
@@ -208,6 +285,7 @@ export function createAudit(ports: AuditPorts): Audit {
   const admitEdgeRefusal = createEdgeRefusalRate(now);
   const timer = setInterval(checkpoint, Math.min(settings.checkpointEveryMs, MAX_TIMER_MS));
   timer.unref();
+  const folders = watchFolders(sinks, ports, builder, checkpoint);
 
   function checkpoint(): void {
     for (const sink of sinks) sink.checkpoint();
@@ -245,18 +323,7 @@ export function createAudit(ports: AuditPorts): Audit {
   }
 
   return {
-    async acquire(onWait, ending) {
-      for (const sink of sinks) {
-        const refused = await sink.acquire(onWait, ending).catch((error: unknown) => {
-          // If calls proceed without a record, the sink itself retries.
-          if (settings.onFailure === 'continue') return undefined;
-          return `the audit log cannot be written: ${error instanceof Error ? error.message : String(error)}`;
-        });
-        if (refused !== undefined) return refused;
-      }
-      return undefined;
-    },
-    start: () => isDurable(Promise.all(sinks.map((sink) => sink.start()))),
+    start: () => isDurable(Promise.all(sinks.map((sink) => sink.start()))).finally(() => folders.start()),
     decision(record, isAwaited = true) {
       const event = decisionEvent(record, builder.context());
       recent?.note(event, record.principal !== undefined);
@@ -297,6 +364,7 @@ export function createAudit(ports: AuditPorts): Audit {
     checkpoint,
     async close() {
       clearInterval(timer);
+      folders.end();
       if (isClosing) return;
       // Writes copies of the last checkpoints to the other sinks before they close.
       if (sinks.length > 1) checkpoint();

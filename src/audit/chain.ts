@@ -3,8 +3,8 @@
 // the line up to and excluding `,"hash":"…"}}`), in base64url; lines of `sallyport.audit/1` have it in hex.
 // `prev` is the hash of the previous line. Line 0 of a chain has 64 zeros and is a `lifecycle` event with the instance,
 // the epoch (the name of the chain) and the public key, so that its hash, the genesis, binds all later lines to them. The
-// lines of one write are linked in a buffer that is reused, so that a line is built once and copied once. Pure: it
-// performs no I/O.
+// first line of a file also links the file to the one before it. The lines of one write are chained in a buffer that is
+// reused, so that a line is built once and copied once. Pure: it performs no I/O.
 
 import { createPublicKey, hash, verify } from 'node:crypto';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
@@ -118,7 +118,8 @@ export type ChainTail = {
   readonly head: ChainHead | undefined;
   /** Bytes after the last complete line, as Latin-1 text without a final line feed; empty if there are none. */
   readonly torn: string;
-  readonly isLineEnded: boolean;
+  /** Milliseconds since the epoch: the time stated in the last complete line; NaN if there is none. */
+  readonly timeMs: number;
 };
 
 /** Digest of torn bytes (Latin-1 text), as recorded in the event of a recovery. */
@@ -131,16 +132,16 @@ export function tornDigest(torn: string): string {
  * torn off by a crash during a write; those of the last line are returned so that they can be recorded.
  */
 export function readTail(text: string): ChainTail {
-  const isLineEnded = text === '' || text.endsWith('\n');
-  const lines = (isLineEnded ? text.slice(0, -1) : text).split('\n');
+  const lines = text.replace(/\n$/, '').split('\n');
   for (let index = lines.length - 1; index >= 0; index -= 1) {
     const found = readChainLine(lines[index] ?? '');
     if (found === undefined || found.computed !== found.hash) continue;
     // A line that lacks only its line feed is complete.
     const torn = index === lines.length - 1 ? '' : (lines.at(-1) ?? '');
-    return { head: { epoch: found.epoch, seq: found.seq, hash: found.hash }, torn, isLineEnded };
+    const { epoch, seq, hash, timeMs } = found;
+    return { head: { epoch, seq, hash }, torn, timeMs };
   }
-  return { head: undefined, torn: lines.at(-1) ?? '', isLineEnded };
+  return { head: undefined, torn: lines.at(-1) ?? '', timeMs: Number.NaN };
 }
 
 /** The verifier tolerates this many intervals between two checkpoints. */
@@ -217,6 +218,8 @@ type CheckpointStatement = ChainHead & {
   /** RFC 3339, UTC, milliseconds. */
   readonly time: string;
   readonly bounds: CheckpointBounds | undefined;
+  /** Present if this says that a file was removed whose last line is the one at this position: the name of the file. */
+  readonly removed?: string;
 };
 
 /**
@@ -233,10 +236,12 @@ export type Checkpoint = CheckpointStatement & {
 /**
  * The bytes that are signed (RFC 8032), one part per line: `sallyport.checkpoint/2`, epoch, seq, hash, time,
  * the bound in milliseconds and the bound in lines. `sallyport.checkpoint/1`, of earlier versions, has no
- * bounds.
+ * bounds. `sallyport.removal/1`, with the name of the file before the epoch and without bounds, signs that a file was
+ * removed, so that no other signature can be taken for that.
  */
-export function checkpointBytes({ epoch, seq, hash, time, bounds }: CheckpointStatement): Buffer {
+export function checkpointBytes({ epoch, seq, hash, time, bounds, removed }: CheckpointStatement): Buffer {
   const position = `${epoch}\n${seq}\n${hash}\n${time}\n`;
+  if (removed !== undefined) return Buffer.from(`sallyport.removal/1\n${removed}\n${position}`);
   return Buffer.from(
     bounds === undefined
       ? `sallyport.checkpoint/1\n${position}`
@@ -246,10 +251,14 @@ export function checkpointBytes({ epoch, seq, hash, time, bounds }: CheckpointSt
 
 /** The `detail` of a checkpoint event. */
 export function checkpointDetail(checkpoint: Checkpoint): Record<string, string | number> {
-  const { epoch, seq, hash, time, bounds, keyId, signature } = checkpoint;
+  const { epoch, seq, hash, time, bounds, keyId, signature, removed } = checkpoint;
   const boundsDetail = bounds === undefined ? {} : { every_ms: bounds.everyMs, every_lines: bounds.everyLines };
-  return { epoch, seq, hash, at: time, ...boundsDetail, key_id: keyId, signature };
+  const removal = removed === undefined ? {} : { event: REMOVED, file: removed };
+  return { ...removal, epoch, seq, hash, at: time, ...boundsDetail, key_id: keyId, signature };
 }
+
+/** `event` of the checkpoint that says that a file was removed. */
+const REMOVED = 'removed';
 
 function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
@@ -264,7 +273,9 @@ export function readCheckpoint(detail: AuditRecord): Checkpoint | undefined {
   if (typeof at !== 'string' || typeof keyId !== 'string' || typeof signature !== 'string') {
     return undefined;
   }
-  const checkpoint = { epoch, seq, hash, time: at, keyId, signature };
+  const { event, file } = detail;
+  const removal = event === REMOVED && typeof file === 'string' ? { removed: file } : {};
+  const checkpoint = { ...removal, epoch, seq, hash, time: at, keyId, signature };
   if (everyMs === undefined && everyLines === undefined) return { ...checkpoint, bounds: undefined };
   if (!isCount(everyMs) || !isCount(everyLines)) return undefined;
   return { ...checkpoint, bounds: { everyMs, everyLines } };
@@ -285,16 +296,74 @@ export function isSignedBy(checkpoint: Checkpoint, publicKeys: readonly string[]
   });
 }
 
+/** The file before another, as it was found. */
+export type Predecessor = {
+  /** Its name, without a folder. */
+  readonly file: string;
+  /** Its last complete line. */
+  readonly head: ChainHead;
+  /** The bytes after that line, as Latin-1 text. */
+  readonly torn: string;
+};
+
+/** What the first line of a file says of it and of the file before it. */
+export type FileLink = {
+  /** The name of the file that the line begins. */
+  readonly file: string;
+  /** The file before it; `undefined` if there was none. */
+  readonly after: FileEnd | undefined;
+  /** Files without a complete line that were passed over. */
+  readonly skipped: readonly string[];
+};
+
+type FileEnd = {
+  readonly file: string;
+  /** The last complete line of the file, signed by the run that found it. */
+  readonly checkpoint: Checkpoint;
+  readonly torn: { readonly bytes: number; readonly sha256: string } | undefined;
+};
+
+const NO_FILE = 'none';
+
+/**
+ * The `detail` by which the first line of a file links it to the one before. `skipped`: files without a complete line that
+ * were passed over.
+ */
+export function linkDetail(
+  file: string,
+  after: (Pick<Predecessor, 'file' | 'torn'> & { readonly checkpoint: Checkpoint }) | undefined,
+  skipped: readonly string[],
+): Record<string, string | number> {
+  const passed = skipped.length === 0 ? {} : { skipped: skipped.join(' ') };
+  if (after === undefined) return { file, after_file: NO_FILE, ...passed };
+  const { epoch, seq, hash, ...signed } = checkpointDetail(after.checkpoint);
+  const torn = after.torn === '' ? {} : { torn_bytes: after.torn.length, torn_sha256: tornDigest(after.torn) };
+  const position = { after_epoch: epoch ?? '', after_seq: seq ?? 0, after_hash: hash ?? '' };
+  return { file, after_file: after.file, ...position, ...torn, ...passed, ...signed };
+}
+
+/** Reads the `detail` of the first line of a file; `undefined` if it links no file, as in those of earlier versions. */
+export function readLink(detail: AuditRecord): FileLink | undefined {
+  const { file, after_file: afterFile, after_epoch: epoch, after_seq: seq, after_hash: hash } = detail;
+  if (typeof file !== 'string' || typeof afterFile !== 'string') return undefined;
+  const skipped = typeof detail['skipped'] === 'string' ? detail['skipped'].split(' ') : [];
+  if (afterFile === NO_FILE) return { file, after: undefined, skipped };
+  const checkpoint = readCheckpoint({ ...detail, event: undefined, epoch, seq, hash });
+  if (checkpoint === undefined) return undefined;
+  const { torn_bytes: bytes, torn_sha256: sha256 } = detail;
+  const torn = typeof bytes === 'number' && typeof sha256 === 'string' ? { bytes, sha256 } : undefined;
+  return { file, after: { file: afterFile, checkpoint, torn }, skipped };
+}
+
 const FIRST_CAPACITY = 64 * 1024;
 /** A larger buffer is released after its group. */
 const MAX_KEPT_CAPACITY = 1024 * 1024;
-const LINE_END = 0x0a;
 /** Length of `,"hash":"…"}}` and a line feed. */
 const HASH_END_LENGTH = 9 + 43 + 4;
 
 export type GroupBytes = {
-  /** Starts a group after this head, with a line feed first if the file ends in an unfinished line. */
-  begin(head: ChainHead, needsLineEnd: boolean): void;
+  /** Starts a group after this head. */
+  begin(head: ChainHead): void;
   /** Adds the next line of the chain. */
   add(event: EventText): void;
   /** The head after the lines added so far. */
@@ -317,11 +386,10 @@ export function createGroupBytes(first: ChainHead): GroupBytes {
   }
 
   return {
-    begin(known, needsLineEnd) {
+    begin(known) {
       if (buffer.length > MAX_KEPT_CAPACITY) buffer = Buffer.allocUnsafe(FIRST_CAPACITY);
       head = known;
       length = 0;
-      if (needsLineEnd) buffer[length++] = LINE_END;
     },
     add(event) {
       // Lines are printable ASCII (text/escaping.ts), so characters and bytes are equal in number.

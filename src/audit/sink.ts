@@ -12,34 +12,32 @@ import {
   CheckpointInterval,
   createGroupBytes,
   type GroupBytes,
+  type Predecessor,
   startChain,
 } from './chain.js';
 import type { EventText } from './event.js';
 
-/** A line that must be written before the next event, because of the state the sink was found in. */
-export type LifecycleEvent = {
-  readonly event: 'continued' | 'recovered';
-  readonly detail: Readonly<Record<string, string | number>>;
+/** What the first line of a file says of it. */
+export type FileOpening = {
+  readonly file: string;
+  /** Why a run goes on in a further file; absent in its first one. */
+  readonly why?: string | undefined;
+  /** The file before it. */
+  readonly after: Predecessor | undefined;
+  /** Files without a complete line that were passed over. */
+  readonly skipped: readonly string[];
 };
 
 /** The state in which the sink was found. */
 export type Preparation = {
   /** The head of the chain to continue; `undefined` starts a new one. */
   readonly head: ChainHead | undefined;
-  readonly lifecycleEvents: readonly LifecycleEvent[];
-  /** True if the sink ends in an unfinished line. */
-  readonly needsLineEnd: boolean;
+  /** Present if nothing was written to the file yet. */
+  readonly opening?: FileOpening;
 };
 
 /** Where lines are written. Its methods are called one at a time. */
 export interface ChainWriter {
-  /**
-   * Acquires the right to write if the sink allows one writer only, waiting a bounded time for another.
-   * Resolves with a sentence if that failed; `onWait` receives the current holder.
-   */
-  acquire?(onWait: (holder: string) => void, ending?: AbortSignal): Promise<string | undefined>;
-  /** Why nothing can be written, if that is known before a write is tried. */
-  currentError?(): string | undefined;
   /** Opens the sink, or checks that it is unchanged. `known` is the last durable line. */
   prepare(known: ChainHead | undefined): Promise<Preparation>;
   /** Writes the bytes and makes them durable. */
@@ -47,7 +45,19 @@ export interface ChainWriter {
   /** After a failure: undoes what it can and closes. Does not throw. */
   abandon(): Promise<void>;
   close(): Promise<void>;
+  /** Present if the sink writes files in a folder, where those of other runs are. */
+  readonly folder?: AuditFolder;
 }
+
+/** The folder of a sink. */
+export type AuditFolder = {
+  /** What somebody should look at, a sentence each: other writers, and files that somebody else has changed. */
+  findWarnings(): Promise<readonly string[]>;
+  /** Files whose last line is older than a time in milliseconds since the epoch, the oldest first. */
+  findOld(beforeMs: number): AsyncIterable<Predecessor>;
+  /** Removes a file by its name, once a line that says so is written. */
+  remove(file: string): Promise<void>;
+};
 
 /** What happened to events, for metrics. */
 export type SinkResult = 'written' | 'refused' | 'lost';
@@ -55,6 +65,8 @@ export type SinkResult = 'written' | 'refused' | 'lost';
 type SinkPorts = {
   /** Builds a lifecycle event. */
   readonly lifecycle: (event: string, detail: Readonly<Record<string, string | number>>) => EventText;
+  /** Builds the first line of a run, or of a further file of it. */
+  readonly opening: (event: 'started' | 'continued', opening: FileOpening | undefined) => EventText;
   /** Builds the signed checkpoint of a head. */
   readonly checkpoint: (head: ChainHead) => EventText;
   /** When the next checkpoint is due after another. */
@@ -159,7 +171,7 @@ export class AuditSink {
   #isKickDue = false;
   #hasWaiters = false;
   #isStarted = false;
-  /** False before `start`: another process may still be writing there, so nothing is opened. */
+  /** False before `start`, so that a start that fails leaves no file. */
   #mayOpen = false;
   #isClosed = false;
   #startedMs = 0;
@@ -188,9 +200,8 @@ export class AuditSink {
     return this.#error === undefined && this.#queue.length < QUEUE_CAPACITY;
   }
 
-  /** Acquires the right to write; see ChainWriter. Call before `start`; writes nothing. */
-  async acquire(onWait: (holder: string) => void, ending?: AbortSignal): Promise<string | undefined> {
-    return this.#writer.acquire?.(onWait, ending);
+  get folder(): AuditFolder | undefined {
+    return this.#writer.folder;
   }
 
   /** Opens the sink and writes the first line. Rejects with SinkUnavailable. */
@@ -297,10 +308,6 @@ export class AuditSink {
   #tick(): void {
     if (this.#isStalled()) this.#refuseStalled();
     else if (this.#error !== undefined && this.#error !== NOT_STARTED) this.#kick();
-    else {
-      const error = this.#writer.currentError?.();
-      if (error !== undefined) this.#setError(error);
-    }
   }
 
   /** Writes groups until the queue is empty or a write fails. */
@@ -352,7 +359,7 @@ export class AuditSink {
     const head = found.head ?? startChain(this.#ports.newEpoch());
     this.#bytes ??= createGroupBytes(head);
     const group = this.#bytes;
-    group.begin(head, found.needsLineEnd);
+    group.begin(head);
     const checkpoints: EventText[] = [];
     let interval = head.seq === this.#head?.seq ? this.#interval?.copy() : undefined;
     const addCheckpoint = (): void => {
@@ -397,13 +404,11 @@ export class AuditSink {
   }
 
   #openingEvents(found: Preparation): EventText[] {
-    const { lifecycle } = this.#ports;
-    // INVARIANT: the line directly after torn bytes is the event of their recovery.
-    const events = found.lifecycleEvents.map((lifecycleEvent) =>
-      lifecycle(lifecycleEvent.event, lifecycleEvent.detail),
-    );
-    if (!this.#isStarted) events.push(lifecycle('started', {}));
-    else if (this.#error !== undefined) events.push(this.#resumed(this.#error));
+    const { opening } = this.#ports;
+    if (!this.#isStarted) return [opening('started', found.opening)];
+    // INVARIANT: the first line of a file is the one that links it to the file before it.
+    const events = found.opening === undefined ? [] : [opening('continued', found.opening)];
+    if (this.#error !== undefined) events.push(this.#resumed(this.#error));
     return events;
   }
 

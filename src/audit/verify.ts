@@ -1,23 +1,29 @@
-// Verifies audit files line by line: every line must match its hash and follow the previous one; nothing may be
-// missing, moved, repeated or from another chain. A torn line is accepted only if the next line records it.
-// Checkpoints must be signed by a known key, state the line before them, not fall back to an older form, and
-// follow each other within two intervals. It reports what it cannot verify: the end without a checkpoint kept
-// elsewhere, the origin of the chain without the older file. Memory use is constant for any file size.
+// Verifies audit files line by line. Each run of a gateway is one chain, over one file or several: every line must match
+// its hash and follow the previous one; nothing may be missing, moved or repeated. The first line of each file names the
+// last line of the file before it, which must be there, or a signed checkpoint must say that the file was removed. A torn
+// line is accepted only if the next line, or the file that follows, records it. Checkpoints must be signed by a known
+// key, state the line before them, not fall back to an older form, and follow each other within two intervals. It reports
+// two writers, and what it cannot verify: the end without a checkpoint kept elsewhere, the beginning without the older
+// file. Memory use does not depend on the size of a file.
 
+import { basename } from 'node:path';
 import {
   type ChainHead,
   type ChainLine,
   type Checkpoint,
   type CheckpointBounds,
   CheckpointInterval,
+  type FileLink,
   isSignedBy,
   MAX_LINES_BETWEEN_CHECKPOINTS,
   NO_PREVIOUS,
   readChainLine,
   readCheckpoint,
+  readLink,
   tornDigest,
   VERIFIER_MAX_INTERVALS,
 } from './chain.js';
+import { readRunName } from './run-name.js';
 
 /** Bounds assumed after a checkpoint that states none; exceeding them gives a note. */
 const ASSUMED_BOUNDS: CheckpointBounds = {
@@ -33,9 +39,13 @@ const MAX_UNKNOWN = 20;
 
 const MS_PER_SECOND = 1000;
 
-type CheckpointReport = {
+type Report = {
   readonly error: (position: LinePosition, kind: ChainErrorKind, message: string) => void;
   readonly note: (text: string) => void;
+  /** A signed checkpoint says that the file was removed that ends with this line. */
+  readonly removed: (point: Checkpoint) => void;
+  /** The first line of a file signs the last line of another chain. */
+  readonly linked: (point: Checkpoint) => void;
 };
 
 /** `known`: signed by a trusted key; `unknown`: by a key that was not given or named; `bad`: invalid. */
@@ -52,7 +62,7 @@ type SinceCheckpoint = {
 /** Verifies the checkpoints of one chain. Takes all its lines in order. */
 class CheckpointVerifier {
   readonly #given: readonly string[] | undefined;
-  readonly #findings: CheckpointReport;
+  readonly #findings: Report;
   /** Keys named by lines of the files, by their id. */
   readonly #named = new Map<string, string>();
   /** The id of the key named by the last start: that run signs with no other. */
@@ -69,7 +79,7 @@ class CheckpointVerifier {
   #pauses = 0;
   #count = 0;
 
-  constructor(publicKeyTexts: readonly string[] | undefined, findings: CheckpointReport) {
+  constructor(publicKeyTexts: readonly string[] | undefined, findings: Report) {
     this.#given = publicKeyTexts;
     this.#findings = findings;
   }
@@ -89,10 +99,19 @@ class CheckpointVerifier {
 
   /** Returns true if the line is a valid checkpoint, which covers all lines before it. */
   verifyLine(line: ChainLine, position: LinePosition): boolean {
-    if (line.type === 'lifecycle') this.#takeLifecycle(line, position);
+    if (line.type === 'lifecycle') {
+      this.#takeLifecycle(line, position);
+      const point = readLink(line.detail)?.after?.checkpoint;
+      if (point !== undefined && this.#takeLink(point, line, position)) return point.epoch === line.epoch;
+    }
     if (line.type === 'checkpoint' && this.#takeCheckpoint(line, position)) return true;
     this.#takeLine(line, position);
     return false;
+  }
+
+  /** What was read last is signed elsewhere. */
+  acceptEnd(): void {
+    this.#stopped = undefined;
   }
 
   /** Ends the check. */
@@ -127,6 +146,10 @@ class CheckpointVerifier {
       this.#findings.error(position, 'signature', BAD_SIGNATURE);
       return false;
     }
+    if (point.removed !== undefined) {
+      if (signer === 'known') this.#findings.removed(point);
+      return false;
+    }
     // A checkpoint of this chain states the line before it; one of another chain is a copy kept here.
     if (point.epoch !== line.epoch) return false;
     if (point.seq !== line.seq - 1 || point.hash !== line.prev) {
@@ -137,6 +160,18 @@ class CheckpointVerifier {
     if (signer === 'known') this.#follow(point, line, position);
     else this.#takeUnknown(point, position);
     return signer === 'known';
+  }
+
+  /** The first line of a file signs the last line before it, in this chain or in another. True if the key is known. */
+  #takeLink(point: Checkpoint, line: ChainLine, position: LinePosition): boolean {
+    const signer = this.#signerOf(point);
+    if (signer === 'bad') this.#findings.error(position, 'signature', BAD_SIGNATURE);
+    if (signer === 'unknown') this.#takeUnknown(point, position);
+    if (signer !== 'known') return false;
+    if (point.epoch !== line.epoch) this.#findings.linked(point);
+    this.#follow(point, line, position);
+    this.#following?.interval.add(line.timeMs);
+    return true;
   }
 
   #takeUnknown(point: Checkpoint, position: LinePosition): void {
@@ -239,9 +274,11 @@ export type ChainVerdict = {
   readonly faults: readonly ChainError[];
   /** What could not be checked with the given inputs. */
   readonly unchecked: readonly string[];
-  /** Lines not covered by a checkpoint, and the sequence number of the first of them. */
+  /** Lines not covered by a checkpoint, and the sequence number of the first of them, if they are of one chain. */
   readonly unsigned: { readonly lines: number; readonly fromSeq: number | undefined };
   readonly notes: readonly string[];
+  /** Where two gateways wrote at the same time, each in its own file: no damage, but perhaps no intention either. */
+  readonly twoWriters: readonly string[];
   readonly lines: number;
   readonly checkpoints: number;
   readonly head: ChainHead | undefined;
@@ -260,38 +297,78 @@ const MAX_ERRORS = 50;
 type LinePosition = { readonly file: string; readonly line: number };
 
 const GIVE_MORE = 'give --key or the older file';
+const GIVE_OLDEST_FIRST = '; give the files oldest first';
+const MISSING_FILE = 'that file was not given';
+
+/** What is known of the end of a chain that is continued elsewhere. */
+type TornEnd = LinePosition & { readonly text: string };
 
 /** Verifies one chain over one or more files, in their order. */
-export class ChainVerifier {
-  readonly #options: VerifyOptions;
-  readonly #errors: ChainError[] = [];
-  readonly #notes: string[] = [];
+class RunVerifier {
+  readonly #report: Report;
+  readonly #checkpoints: CheckpointVerifier;
+  /** Sequence numbers whose hashes somebody wants to know, and the hashes. */
+  readonly #wanted: Map<number, string | undefined>;
   #head: ChainHead | undefined;
-  #torn: (LinePosition & { readonly text: string }) | undefined;
-  #last: LinePosition = { file: '', line: 0 };
+  #torn: TornEnd | undefined;
+  #last: LinePosition;
   #lines = 0;
-  /** Lines up to the last one covered by a checkpoint in the files or by the given head. */
+  /** Lines up to the last one covered by a checkpoint. */
   #signedLines = 0;
   #unsignedFrom: number | undefined;
-  #isHeadSeen = false;
-  /** Set if the first line continues a chain from a file that was not given. */
-  #continues: string | undefined;
-  readonly #checkpoints: CheckpointVerifier;
+  /** What the first line says of the file before it; `undefined` for the beginning of a chain in itself. */
+  #beginning: (LinePosition & { readonly seq: number; readonly link: FileLink | undefined }) | undefined;
 
-  constructor(options: VerifyOptions = {}) {
-    this.#options = options;
-    this.#checkpoints = new CheckpointVerifier(options.publicKeys, {
-      error: (position, kind, message) => this.#addError(position, kind, message),
-      note: (text) => void this.#notes.push(text),
-    });
+  constructor(
+    publicKeys: readonly string[] | undefined,
+    report: Report,
+    first: LinePosition,
+    wanted = new Map<number, string | undefined>(),
+  ) {
+    this.#report = report;
+    this.#checkpoints = new CheckpointVerifier(publicKeys, report);
+    this.#last = first;
+    this.#wanted = wanted;
   }
 
-  /** Takes the next line, as Latin-1 text without its line feed. */
-  push(text: string, file: string, lineNumber: number): void {
-    const position = { file, line: lineNumber };
+  get head(): ChainHead | undefined {
+    return this.#head;
+  }
+
+  get last(): LinePosition {
+    return this.#last;
+  }
+
+  get lines(): number {
+    return this.#lines;
+  }
+
+  get unsigned(): { readonly lines: number; readonly fromSeq: number | undefined } {
+    return { lines: this.#lines - this.#signedLines, fromSeq: this.#unsignedFrom };
+  }
+
+  get checkpoints(): number {
+    return this.#checkpoints.count;
+  }
+
+  /** Set if the first line continues what stands in a file that was not given before it. */
+  get beginning(): (LinePosition & { readonly seq: number; readonly link: FileLink | undefined }) | undefined {
+    return this.#beginning;
+  }
+
+  get unknownKeys(): string | undefined {
+    return this.#checkpoints.describeUnknownKeys();
+  }
+
+  /** The hash of a line that was read; `undefined` if it was not kept. */
+  hashAt(seq: number): string | undefined {
+    return seq === this.#head?.seq ? this.#head.hash : this.#wanted.get(seq);
+  }
+
+  /** Takes the next line, as Latin-1 text without its line feed, and as it was read. */
+  push(text: string, line: ChainLine | undefined, position: LinePosition): void {
     this.#last = position;
     this.#lines += 1;
-    const line = readChainLine(text);
     if (line === undefined) {
       this.#reportTorn();
       this.#torn = { ...position, text };
@@ -299,73 +376,62 @@ export class ChainVerifier {
     }
     if (line.computed !== line.hash) {
       this.#reportTorn();
-      this.#addError(position, 'edited', 'the line was changed: its hash does not match its bytes');
+      this.#report.error(position, 'edited', 'the line was changed: its hash does not match its bytes');
     } else {
-      this.#takeTorn(line);
+      const { torn_bytes: bytes, torn_sha256: digest } = line.detail;
+      if (line.type !== 'lifecycle' || !this.acceptTorn(bytes, digest)) this.#reportTorn();
       this.#checkPosition(line, position);
-      if (this.#checkpoints.verifyLine(line, position)) this.#sign();
+      if (this.#checkpoints.verifyLine(line, position)) this.sign();
     }
     if (this.#signedLines < this.#lines) this.#unsignedFrom ??= line.seq;
+    if (this.#wanted.has(line.seq)) this.#wanted.set(line.seq, line.hash);
     // The epoch of a modified line is not used.
     const epoch = line.computed === line.hash ? line.epoch : (this.#head?.epoch ?? line.epoch);
     this.#head = { epoch, seq: line.seq, hash: line.hash };
-    this.#checkHead(line, position);
   }
 
   /** Marks all lines read so far as covered. */
-  #sign(): void {
+  sign(): void {
     this.#signedLines = this.#lines;
     this.#unsignedFrom = undefined;
   }
 
-  /** Ends the verification. */
-  end(): ChainVerdict {
-    this.#reportTorn();
-    if (this.#lines === 0) this.#addError(this.#last, 'empty', 'there is no record');
-    this.#checkpoints.end();
-    this.#checkEnd();
-    const unchecked = this.#checkKeys();
-    return {
-      isWhole: this.#errors.length === 0 && unchecked.length === 0,
-      faults: this.#errors,
-      unchecked,
-      unsigned: { lines: this.#lines - this.#signedLines, fromSeq: this.#unsignedFrom },
-      notes: this.#notes,
-      lines: this.#lines,
-      checkpoints: this.#checkpoints.count,
-      head: this.#head,
-    };
+  /** The same, by a checkpoint in the file that follows. */
+  signEnd(): void {
+    this.sign();
+    this.#checkpoints.acceptEnd();
   }
 
-  #addError(position: LinePosition, kind: ChainErrorKind, message: string): void {
-    if (this.#errors.length < MAX_ERRORS) this.#errors.push({ ...position, kind, message });
+  /** A torn line is valid only if the line after it, or the file after it, records its length and digest. */
+  acceptTorn(bytes: unknown, digest: unknown): boolean {
+    const torn = this.#torn;
+    if (torn === undefined || bytes !== torn.text.length || digest !== tornDigest(torn.text)) return false;
+    this.#torn = undefined;
+    this.#report.note(
+      `${torn.file}:${torn.line}: ${torn.text.length} bytes that are no record, as an interrupted write leaves them; the next line records them`,
+    );
+    return true;
+  }
+
+  /** A later start found no complete line here, and said so. */
+  passOver(): void {
+    this.#torn = undefined;
+    this.sign();
+    this.#report.note(
+      `${this.#last.file}: no record, as a start leaves it that was interrupted; a later start says so`,
+    );
+  }
+
+  end(): void {
+    this.#reportTorn();
+    this.#checkpoints.end();
   }
 
   #reportTorn(): void {
     const torn = this.#torn;
     this.#torn = undefined;
     if (torn === undefined) return;
-    this.#addError(torn, 'torn', 'the line is no audit record, and the next line does not say why');
-  }
-
-  /** A torn line is valid only if the very next line records its length and digest. */
-  #takeTorn(line: ChainLine): void {
-    const torn = this.#torn;
-    const { event, torn_bytes: bytes, torn_sha256: digest } = line.detail;
-    const isRecorded =
-      torn !== undefined &&
-      line.type === 'lifecycle' &&
-      event === 'recovered' &&
-      bytes === torn.text.length &&
-      digest === tornDigest(torn.text);
-    if (!isRecorded) {
-      this.#reportTorn();
-      return;
-    }
-    this.#torn = undefined;
-    this.#notes.push(
-      `${torn.file}:${torn.line}: ${torn.text.length} bytes that are no record, as an interrupted write leaves them; the next line records them`,
-    );
+    this.#report.error(torn, 'torn', 'the line is no audit record, and the next line does not say why');
   }
 
   #checkPosition(line: ChainLine, position: LinePosition): void {
@@ -375,70 +441,282 @@ export class ChainVerifier {
       return;
     }
     if (line.epoch !== head.epoch) {
-      this.#addError(
+      this.#report.error(
         position,
         'second-chain',
-        `another chain begins here (epoch ${line.epoch}, before it ${head.epoch})`,
+        `another chain begins here (epoch ${line.epoch}, before it ${head.epoch})${position.line === 1 ? GIVE_OLDEST_FIRST : ''}`,
       );
       return;
     }
     const expected = head.seq + 1;
     if (line.seq > expected) {
       const count = line.seq - expected;
-      this.#addError(position, 'missing', `${count} missing before this line: ${expected} expected, ${line.seq} found`);
+      this.#report.error(
+        position,
+        'missing',
+        `${count} missing before this line: ${expected} expected, ${line.seq} found`,
+      );
     } else if (line.seq < expected) {
-      this.#addError(
+      this.#report.error(
         position,
         'reordered',
-        `moved or repeated: ${expected} expected, ${line.seq} found${position.line === 1 ? '; give the files oldest first' : ''}`,
+        `moved or repeated: ${expected} expected, ${line.seq} found${position.line === 1 ? GIVE_OLDEST_FIRST : ''}`,
       );
     } else if (line.prev !== head.hash) {
-      this.#addError(position, 'replaced', 'the line before it is not the one that was written there');
+      this.#report.error(position, 'replaced', 'the line before it is not the one that was written there');
     }
   }
 
   #checkBeginning(line: ChainLine, position: LinePosition): void {
+    const link = readLink(line.detail);
     const isFirst = line.seq === 0 && line.prev === NO_PREVIOUS && line.type === 'lifecycle';
-    if (isFirst) return;
-    if (line.type === 'lifecycle' && line.detail['event'] === 'continued') {
-      this.#continues = `${position.file}:${position.line}: continues at ${line.seq} what stands in an earlier file; that file was not given`;
-      this.#notes.push(this.#continues);
-      return;
-    }
-    this.#addError(position, 'no-beginning', `${line.seq} is not the beginning of a chain`);
+    const isContinued = line.type === 'lifecycle' && line.detail['event'] === 'continued';
+    if (isFirst ? link?.after !== undefined : isContinued) this.#beginning = { ...position, seq: line.seq, link };
+    if (isFirst || isContinued) return;
+    this.#report.error(position, 'no-beginning', `${line.seq} is not the beginning of a chain`);
+  }
+}
+
+function keyOf({ epoch, seq, hash }: ChainHead): string {
+  return `${epoch}:${seq}:${hash}`;
+}
+
+/** A file that begins a run. */
+type Start = LinePosition & { readonly link: FileLink; readonly run: RunVerifier };
+
+/**
+ * Verifies audit files, in their order. Where a line before the last of a file must be known to follow what another file
+ * says of it, `expect` has to be called for all first lines before.
+ */
+export class ChainVerifier {
+  readonly #options: VerifyOptions;
+  readonly #errors: ChainError[] = [];
+  readonly #notes: string[] = [];
+  readonly #twoWriters: string[] = [];
+  readonly #unchecked: string[] = [];
+  /** Every chain by its epoch. */
+  readonly #runs = new Map<string, RunVerifier>();
+  readonly #wanted = new Map<string, Map<number, string | undefined>>();
+  readonly #starts: Start[] = [];
+  /** Last lines of files that signed checkpoints say were removed. */
+  readonly #removed = new Set<string>();
+  /** Files without a complete line, by their names; and the names of those that a later start has passed over. */
+  readonly #unreadable = new Map<string, RunVerifier>();
+  readonly #skipped = new Set<string>();
+  /** The chain of the last line, which the next one continues unless it begins a file of another. */
+  #run: RunVerifier | undefined;
+  #last: LinePosition = { file: '', line: 0 };
+  #isHeadSeen = false;
+
+  constructor(options: VerifyOptions = {}) {
+    this.#options = options;
   }
 
-  #checkHead(line: ChainLine, position: LinePosition): void {
+  /** Says what the first line of a file will be, so that the line is kept that it names. */
+  expect(firstLine: string): void {
+    const after = readLink(readChainLine(firstLine)?.detail ?? {})?.after?.checkpoint;
+    if (after === undefined) return;
+    const wanted = this.#wanted.get(after.epoch) ?? new Map();
+    this.#wanted.set(after.epoch, wanted.set(after.seq, undefined));
+  }
+
+  /** A file without a line. */
+  noteEmpty(file: string): void {
+    this.#last = { file, line: 0 };
+    this.#notes.push(`${file}: empty, as a start leaves it that ended before its first line`);
+  }
+
+  /** Takes the next line, as Latin-1 text without its line feed. */
+  push(text: string, file: string, lineNumber: number): void {
+    const position = { file, line: lineNumber };
+    this.#last = position;
+    const line = readChainLine(text);
+    const link = line?.type === 'lifecycle' && line.computed === line.hash ? readLink(line.detail) : undefined;
+    const run =
+      link === undefined || line === undefined ? this.#continue(line, position) : this.#begin(line, link, position);
+    this.#run = run;
+    run.push(text, line, position);
+    if (line !== undefined) this.#checkHead(line, position, run);
+  }
+
+  /** The chain of a line that begins no file of its own. */
+  #continue(line: ChainLine | undefined, position: LinePosition): RunVerifier {
+    if (this.#run !== undefined && line === undefined && position.line === 1) {
+      const run = this.#newRun(position.file, position);
+      this.#unreadable.set(basename(position.file), run);
+      return run;
+    }
+    return this.#run ?? this.#newRun(line?.epoch ?? '', position);
+  }
+
+  /** The chain of the first line of a file. */
+  #begin(line: ChainLine, link: FileLink, position: LinePosition): RunVerifier {
+    const known = this.#runs.get(line.epoch);
+    const run = known ?? this.#newRun(line.epoch, position);
+    if (known === undefined) this.#starts.push({ ...position, link, run });
+    for (const name of link.skipped) this.#skipped.add(name);
+    const { checkpoint, torn } = link.after ?? {};
+    if (checkpoint !== undefined && checkpoint.epoch !== line.epoch)
+      this.#runs.get(checkpoint.epoch)?.acceptTorn(torn?.bytes, torn?.sha256);
+    return run;
+  }
+
+  #newRun(epoch: string, position: LinePosition): RunVerifier {
+    const report: Report = {
+      error: (at, kind, message) => this.#addError(at, kind, message),
+      note: (text) => void this.#notes.push(text),
+      removed: (point) => void this.#removed.add(keyOf(point)),
+      linked: (point) => this.#signLinked(point),
+    };
+    const run = new RunVerifier(this.#options.publicKeys, report, position, this.#wanted.get(epoch));
+    this.#runs.set(epoch, run);
+    return run;
+  }
+
+  /** A line of another chain signs this one: all lines up to it are covered. */
+  #signLinked(point: Checkpoint): void {
+    const run = this.#runs.get(point.epoch);
+    if (run?.head?.seq === point.seq && run.head.hash === point.hash) run.signEnd();
+  }
+
+  /** Ends the verification. */
+  end(): ChainVerdict {
+    const runs = [...this.#runs.values()];
+    for (const [name, run] of this.#unreadable) if (this.#skipped.has(name) && run.head === undefined) run.passOver();
+    for (const run of runs) run.end();
+    const lines = runs.reduce((sum, run) => sum + run.lines, 0);
+    if (lines === 0) this.#addError(this.#last, 'empty', 'there is no record');
+    this.#checkStarts();
+    this.#checkEnd();
+    this.#checkKeys(runs);
+    this.#noteUnsigned(runs);
+    const unsigned = runs.filter((run) => run.unsigned.lines > 0);
+    return {
+      isWhole: this.#errors.length === 0 && this.#unchecked.length === 0,
+      faults: this.#errors,
+      unchecked: this.#unchecked,
+      unsigned: {
+        lines: unsigned.reduce((sum, run) => sum + run.unsigned.lines, 0),
+        fromSeq: unsigned.length === 1 ? unsigned[0]?.unsigned.fromSeq : undefined,
+      },
+      notes: this.#notes,
+      twoWriters: this.#twoWriters,
+      lines,
+      checkpoints: runs.reduce((sum, run) => sum + run.checkpoints, 0),
+      head: this.#run?.head,
+    };
+  }
+
+  #addError(position: LinePosition, kind: ChainErrorKind, message: string): void {
+    if (this.#errors.length < MAX_ERRORS) this.#errors.push({ ...position, kind, message });
+  }
+
+  /** Checks what the runs say of the files before them. */
+  #checkStarts(): void {
+    const followers = new Map<string, Start>();
+    for (const start of this.#starts) {
+      const { link, file } = start;
+      const key =
+        link.after === undefined ? (readRunName(link.file)?.configured ?? link.file) : keyOf(link.after.checkpoint);
+      const other = followers.get(key);
+      followers.set(key, other ?? start);
+      const before = link.after === undefined ? 'no file' : link.after.file;
+      if (other !== undefined) this.#twoWriters.push(`two writers: ${other.file} and ${file} both follow ${before}`);
+      if (link.after !== undefined) this.#checkLink(start, link.after);
+    }
+  }
+
+  #checkLink(start: Start, { file, checkpoint: point }: NonNullable<FileLink['after']>): void {
+    const run = this.#runs.get(point.epoch);
+    const lastSeq = run?.head?.seq;
+    if (run === undefined || lastSeq === undefined || run === start.run) return;
+    if (lastSeq < point.seq) {
+      const count = point.seq - lastSeq;
+      this.#addError(run.last, 'missing', `${count} missing after this line: ${start.file} knows ${point.seq}`);
+      return;
+    }
+    const hash = run.hashAt(point.seq);
+    if (hash !== undefined && hash !== point.hash) {
+      this.#addError(start, 'replaced', `the line ${point.seq} of ${file} is not the one that was written there`);
+    } else if (hash === undefined && !(run.beginning !== undefined && point.seq < run.beginning.seq)) {
+      this.#unchecked.push(`give the files themselves: whether ${start.file} follows the line ${point.seq} of ${file}`);
+    }
+    if (lastSeq > point.seq)
+      this.#twoWriters.push(`two writers: ${file} was written on after ${start.file} had begun, from ${point.seq} on`);
+  }
+
+  #checkHead(line: ChainLine, position: LinePosition, run: RunVerifier): void {
     const expectedHead = this.#options.head;
     if (expectedHead === undefined || expectedHead.epoch !== line.epoch || expectedHead.seq !== line.seq) return;
     this.#isHeadSeen = true;
     if (expectedHead.hash !== line.hash) {
       this.#addError(position, 'replaced', 'the checkpoint has another hash for this line: the chain was rewritten');
-    } else this.#sign();
+    } else run.sign();
   }
 
-  /** Notes which keys were used; returns what could not be checked. */
-  #checkKeys(): readonly string[] {
-    if (this.#lines === 0) return [];
-    const { count } = this.#checkpoints;
+  /** Notes which keys were used, and what could not be checked. */
+  #checkKeys(runs: readonly RunVerifier[]): void {
     const hasKey = this.#options.publicKeys !== undefined;
-    if (!hasKey && count > 0) {
+    if (!hasKey && runs.some((run) => run.checkpoints > 0)) {
       this.#notes.push(
         'the checkpoints were checked with the key that the file itself contains; give --key to check them with a trusted one',
       );
     }
-    const begins = this.#continues === undefined;
-    if (hasKey && count === 0 && begins) {
-      this.#addError(this.#last, 'signature', 'no checkpoint of this chain is signed by the given key');
-      return [];
+    for (const run of runs) this.#checkKeysOf(run, hasKey);
+  }
+
+  #checkKeysOf(run: RunVerifier, hasKey: boolean): void {
+    const { beginning, unknownKeys, checkpoints, unsigned } = run;
+    if (hasKey && checkpoints === 0 && beginning === undefined && unsigned.lines > 0) {
+      this.#addError(run.last, 'signature', 'no checkpoint of this chain is signed by the given key');
+      return;
     }
-    const unchecked: string[] = [];
-    const unknownKeys = this.#checkpoints.describeUnknownKeys();
-    if (unknownKeys !== undefined) unchecked.push(`${GIVE_MORE}: ${unknownKeys}`);
+    if (unknownKeys !== undefined) this.#unchecked.push(`${GIVE_MORE}: ${unknownKeys}`);
+    const missing = beginning && this.#describeMissing(beginning);
     // The origin of a continued chain is verified by a trusted key or head, or by its first line being present.
-    const isOriginVerified = begins || this.#isHeadSeen || (hasKey && count > 0);
-    if (!isOriginVerified && unchecked.length === 0) unchecked.push(`${GIVE_MORE}: ${this.#continues}`);
-    return unchecked;
+    const isOriginVerified = this.#isHeadSeen || (hasKey && checkpoints > 0);
+    if (missing !== undefined && !isOriginVerified && unknownKeys === undefined)
+      this.#unchecked.push(`${GIVE_MORE}: ${missing}`);
+  }
+
+  /** What the first line of a chain follows, if that is not there and no signed checkpoint says why. */
+  #describeMissing({ file, line, seq, link }: NonNullable<RunVerifier['beginning']>): string | undefined {
+    const after = link?.after;
+    if (after !== undefined && this.#runs.has(after.checkpoint.epoch) && seq === 0) return undefined;
+    const place = `${file}:${line}`;
+    if (after !== undefined && this.#removed.has(keyOf(after.checkpoint))) {
+      this.#notes.push(`${place}: follows ${after.file}, which was removed; a signed checkpoint says so`);
+      return undefined;
+    }
+    if (after !== undefined && seq === 0 && !this.#isOldest(after.file)) {
+      this.#addError({ file, line }, 'missing', `follows ${after.file}, which is missing`);
+      return undefined;
+    }
+    const missing =
+      after === undefined
+        ? `${place}: continues at ${seq} what stands in an earlier file; ${MISSING_FILE}`
+        : `${place}: follows ${after.file} from ${after.checkpoint.seq} on; ${MISSING_FILE}`;
+    this.#notes.push(missing);
+    return missing;
+  }
+
+  /** True if a file that is not there was older than all that are. */
+  #isOldest(name: string): boolean {
+    const startMs = readRunName(name)?.startMs;
+    if (startMs === undefined) return true;
+    const [first] = this.#runs.values();
+    const starts = this.#starts.map(({ link }) => readRunName(link.file)?.startMs ?? Number.POSITIVE_INFINITY);
+    return this.#starts.some(({ run }) => run === first) && startMs < Math.min(...starts);
+  }
+
+  /** Which files have lines that no checkpoint covers, if several do. */
+  #noteUnsigned(runs: readonly RunVerifier[]): void {
+    const found = runs.filter((run) => run.unsigned.lines > 0);
+    if (found.length < 2) return;
+    for (const { last, unsigned } of found)
+      this.#notes.push(
+        `${last.file}: ${unsigned.lines} unsigned at the end, from sequence number ${unsigned.fromSeq} on`,
+      );
   }
 
   #checkEnd(): void {
@@ -452,10 +730,11 @@ export class ChainVerifier {
       return;
     }
     if (this.#isHeadSeen) return;
+    const run = this.#runs.get(expectedHead.epoch);
     const message =
-      this.#head !== undefined && this.#head.epoch !== expectedHead.epoch
+      run === undefined && this.#run?.head !== undefined
         ? `the checkpoint is of another chain (epoch ${expectedHead.epoch})`
-        : `cut off: the checkpoint knows line ${expectedHead.seq}, the last line here is ${this.#head?.seq ?? 'none'}`;
-    this.#addError(this.#last, 'truncated', message);
+        : `cut off: the checkpoint knows line ${expectedHead.seq}, the last line here is ${run?.head?.seq ?? 'none'}`;
+    this.#addError(run?.last ?? this.#last, 'truncated', message);
   }
 }

@@ -12,7 +12,9 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Option } from 'commander';
 import { type AuditRecord, requiredText, valueAt } from '../audit/chain.js';
+import { listFilesOf } from '../audit/folder.js';
 import { createEventJoiner, describeCause, describeFindings } from '../audit/query.js';
+import { IGNORED_AUDIT_FILES } from '../audit/run-name.js';
 import { type DemoUpstream, startDemoUpstream } from '../dev/demo-upstream.js';
 import {
   DEMO_USERS,
@@ -206,7 +208,7 @@ async function runTarget(
       const server = { ...target.saved.server, ...chosen };
       const setup = { ...target.saved, server, offered, port: stage.ports.data };
       const saved = savedFiles(await readFile(files.lockFile, 'utf8'), setup);
-      const ignored = ignoredFiles(target.saved.server);
+      const ignored = [...IGNORED_AUDIT_FILES, ...ignoredFiles(target.saved.server)];
       // The server may have taken minutes to start, and the folder may have changed.
       const error = await writeNewFiles(dir, saved, ignored);
       if (error !== undefined)
@@ -234,7 +236,7 @@ async function followDecisions(auditFile: string, io: CliIo, ended: Promise<numb
   const complete = createEventJoiner();
   const wait = (ms: number): Promise<boolean> =>
     Promise.race([sleep(ms, true, { ref: false }), ended.then(() => false)]);
-  for await (const text of followLines(auditFile, wait, 0)) {
+  for await (const text of followLines(() => listFilesOf(auditFile), wait, true)) {
     const { record } = complete(JSON.parse(text), text.length);
     const line = decisionLine(record);
     if (line !== undefined) io.stdout(`${line}\n`);
@@ -378,8 +380,8 @@ function tour(url: string, auditFile: string, issuer: DevIssuer, upstream: DemoU
     upstream,
     mint: (user, options) => mintFor(issuer, url, user, options),
     async readAudit() {
-      const text = await readFile(auditFile, 'utf8');
-      return text.split('\n').filter((line) => line !== '');
+      const texts = await Promise.all((await listFilesOf(auditFile)).map((file) => readFile(file, 'utf8')));
+      return texts.flatMap((text) => text.split('\n').filter((line) => line !== ''));
     },
     write: (text) => io.stdout(text),
     hasColor: mayColor(io),
@@ -398,7 +400,7 @@ function printAccess(
 endpoint   ${resource}
 console    http://127.0.0.1:${portOf('admin')}/   (paste this token: ${adminToken})
 metrics    http://127.0.0.1:${portOf('ops')}/metrics
-audit      ${escapeForTerminal(join(folder, 'audit.jsonl'))}   (removed at the end)
+audit      ${escapeForTerminal(join(folder, 'audit-*.jsonl'))}   (removed at the end)
 
 A client that can log in needs the endpoint alone: the development issuer answers its challenge.
 The configurations below present a token instead, which they take from the variable TOKEN:

@@ -56,11 +56,9 @@ export function addLogOptions(command: Commander, level: LogOptions['logLevel'])
 }
 
 export type ServePorts = {
-  /** `ending` is aborted if the process receives a termination signal during the start. */
   start(
     file: string,
     log: LogOptions,
-    ending?: AbortSignal,
   ): Promise<
     | {
         readonly kind: 'started';
@@ -92,11 +90,13 @@ async function runServe(
 ): Promise<number> {
   const file = resolve(io.cwd, options.config);
   // A signal during the start must end the process too: as PID 1 of a container, it gets no default handler.
-  const ending = new AbortController();
+  let isEnding = false;
   let running: ServedGateway | undefined;
   const terminated = ports.untilSignal(() => void running?.reload());
-  void terminated.then(() => ending.abort());
-  const started = await ports.start(file, options, ending.signal);
+  void terminated.then(() => {
+    isEnding = true;
+  });
+  const started = await ports.start(file, options);
   io.stderr(renderDiagnostics(started.diagnostics, 'text', io.cwd));
   if (started.kind === 'refused') {
     const all = `sallyport validate -c ${options.config}`;
@@ -104,7 +104,7 @@ async function runServe(
     return fail(why, EXIT_UNCHECKED, io);
   }
   if (started.kind === 'failed') {
-    if (ending.signal.aborted) return terminated;
+    if (isEnding) return terminated;
     return fail(`not started: ${makeVisible(started.message)}`, EXIT_FAILED, io);
   }
   const { gateway } = started;

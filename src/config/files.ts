@@ -38,8 +38,8 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
 export type WatchTargets = {
   readonly files: readonly string[];
   readonly folders: readonly { readonly path: string; readonly suffix: string }[];
-  /** Files that the gateway writes itself: events of watched folders about them are ignored. */
-  readonly own?: readonly string[];
+  /** True of files that gateways write themselves: events of watched folders about them are ignored. */
+  readonly isOwn?: (file: string) => boolean;
 };
 
 /** A file changed this recently may change again within the resolution of its times, so it is read again. */
@@ -233,7 +233,7 @@ class Watch implements ConfigWatch {
 
   /** An audit log beside the configuration changes all the time. */
   #isOwn(file: string): boolean {
-    return this.#targets.own?.includes(file) === true;
+    return this.#targets.isOwn?.(file) === true;
   }
 
   #watchFolders(): void {

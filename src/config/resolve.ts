@@ -100,6 +100,8 @@ export function compileSettings({ file, gateway, secrets, tls, hash }: CompileIn
       durability: audit.durability,
       onFailure: audit.onFailure,
       checkpointEveryMs: audit.checkpoint.everyMs,
+      rotate: { size: 256 * 1024 * 1024, ageMs: 86_400_000 },
+      retainMs: undefined,
     },
     metrics,
     admin: admin && compileAdmin(admin, compileListener(listeners.admin, tls.admin)),

@@ -251,6 +251,10 @@ export type GatewayKey = { readonly id: string; readonly bytes: Uint8Array };
 export type AuditSettings = Pick<SettingsOf<typeof AUDIT>, 'durability' | 'onFailure'> & {
   readonly sinks: readonly ({ readonly type: 'file'; readonly path: string } | { readonly type: 'stdout' })[];
   readonly checkpointEveryMs: number;
+  /** When a run goes on in its next file. */
+  readonly rotate: { readonly size: number; readonly ageMs: number };
+  /** How long files are kept after their last line; `undefined`: for good. */
+  readonly retainMs: number | undefined;
 };
 
 /** Where the state that replicas share is kept. The `url` contains the store's credentials and is never shown. */

@@ -293,9 +293,9 @@ export function savedFiles(lockText: string, { server, port, offered, note }: Sa
   ];
 }
 
-/** What a repository must not hold of a saved setup: the audit file, its lease and rotated files, and the secret. */
+/** The secrets of a saved setup, which a repository must not hold. */
 export function ignoredFiles({ header }: DevServer): readonly string[] {
-  return ['/audit.jsonl*', ...(header === undefined ? [] : [`/${header.file}`])];
+  return header === undefined ? [] : [`/${header.file}`];
 }
 
 export type SavedSetup = {

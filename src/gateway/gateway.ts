@@ -113,8 +113,6 @@ type GatewayOptions = {
   readonly now?: () => number;
   /** Names of this machine besides `localhost`, which are served where `publicUrl` is on loopback. */
   readonly localNames?: readonly string[];
-  /** Aborted when the process receives a signal to end: a start that is waiting then gives up. */
-  readonly ending?: AbortSignal;
 };
 
 export type Gateway = {
@@ -215,7 +213,7 @@ async function openGateway(
       current.tables = buildTables(version.settings, port, publishedKeys(ring), options.localNames);
     });
     opened.listening = listening;
-    const refused = await startAudit(observability, version.settings, options);
+    const refused = await startAudit(observability, version.settings);
     if (refused !== undefined) {
       await closeAll(assembly, listeners);
       return refused;
@@ -300,13 +298,7 @@ async function refuseOldLocks(version: Version, check: LockCounters['check']): P
 }
 
 /** Resolves with an error message where the audit log cannot be written and calls must not be served without it. */
-async function startAudit(
-  { audit, auditError, emit }: Observability,
-  settings: Settings,
-  { ending }: GatewayOptions,
-): Promise<string | undefined> {
-  const refused = await audit.acquire((holder) => emit('auditAwaited', { holder }), ending);
-  if (refused !== undefined) return refused;
+async function startAudit({ audit, auditError }: Observability, settings: Settings): Promise<string | undefined> {
   if ((await audit.start()) || settings.audit.onFailure === 'continue') return undefined;
   return `the audit log cannot be written: ${auditError() ?? 'the reason is not known'}`;
 }
@@ -418,7 +410,7 @@ function assemble(
       identity: current.identity,
       runtimes,
       aggregates,
-      auditError: observability.auditError(),
+      auditError: observability.auditError() ?? observability.auditWarning(),
       describePins: drift.describe,
       budgets: policies.budgets,
       reloadError: current.reloadError,

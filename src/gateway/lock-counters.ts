@@ -1,8 +1,10 @@
 // The counters of signed lock files: the highest that was seen of each upstream, in the store or in a file beside the
-// audit log. A lower one is refused, and so is an equal one with other bytes: an old lock file with its old signatures
-// is still validly signed. docs/reference/lock-files.md#counters.
+// audit log, at a place that stays the same for all runs. A lower one is refused, and so is an equal one with other bytes:
+// an old lock file with its old signatures is still validly signed. docs/reference/lock-files.md#counters.
 
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, readFile, rename, unlink } from 'node:fs/promises';
+import { join, parse } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Diagnostic, fileDiagnostic } from '../config/diagnostics.js';
 import type { Settings } from '../config/settings.js';
 import { LOCK_SUFFIX } from '../pins/lock.js';
@@ -10,7 +12,7 @@ import { isCounter } from '../pins/signature.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import type { CounterStore, GatewayState } from '../state/memory.js';
 import type { SeenCounter } from '../state/store.js';
-import { describeReadError } from '../text/wording.js';
+import { describeReadError, systemErrorCode } from '../text/wording.js';
 import type { Version, VersionReading } from './config-version.js';
 
 type Counters = ReadonlyMap<string, SeenCounter>;
@@ -21,9 +23,14 @@ const FILE_MODE = 0o600;
 /** Counters that could not be kept are tried again after this time. */
 const RETRY_AFTER_MS = 30_000;
 
-/** The files that hold the counters beside an audit file. */
-export function counterPaths(auditPath: string): readonly [string, string] {
-  return [`${auditPath}${SUFFIX}`, `${auditPath}${SUFFIX}.new`];
+/**
+ * The files that hold the counters beside the configured path of an audit file, `audit.jsonl`: `audit.lock-counters`, the
+ * next version of it, and `audit.jsonl.lock-counters`, where earlier versions kept them.
+ */
+export function counterPaths(auditPath: string): readonly [string, string, string] {
+  const { dir, name } = parse(auditPath);
+  const path = join(dir, `${name}${SUFFIX}`);
+  return [path, `${path}.new`, `${auditPath}${SUFFIX}`];
 }
 
 /** Adds counters to others; of two of one upstream the higher stays. */
@@ -41,25 +48,69 @@ function isOld(one: SeenCounter, seen: SeenCounter | undefined): boolean {
   return one.counter < seen.counter || one.sha256 !== seen.sha256;
 }
 
-/** Counters in a file. One process writes it: the one that holds the lease of the audit file beside it. */
+/**
+ * Counters in a file, which several gateways may share. Whoever writes it creates the next version first, which must not
+ * exist, and reads the counters then: nobody else replaces the file meanwhile.
+ */
 function createCounterFile(auditPath: string): CounterStore {
-  const [path, temporaryPath] = counterPaths(auditPath);
+  const [path, nextPath, formerPath] = counterPaths(auditPath);
+
+  async function read(): Promise<{ readonly counters: Counters; readonly isFormer: boolean }> {
+    const counters = await readCounters(path);
+    if (counters !== undefined) return { counters, isFormer: false };
+    const former = await readCounters(formerPath);
+    return { counters: former ?? new Map(), isFormer: former !== undefined };
+  }
+
+  async function write(counters: Counters): Promise<Counters> {
+    const handle = await createNext(nextPath).catch(() => undefined);
+    if (handle === undefined) throw new Error(`${path} cannot be written`);
+    try {
+      const { counters: known, isFormer } = await read();
+      if ([...counters].some(([name, one]) => isOld(one, known.get(name)))) {
+        await unlink(nextPath);
+        return known;
+      }
+      const raised = raise(known, counters);
+      await handle.writeFile(writeCounters(raised));
+      await rename(nextPath, path);
+      if (isFormer) await unlink(formerPath).catch(() => undefined);
+      return raised;
+    } catch {
+      await unlink(nextPath).catch(() => undefined);
+      throw new Error(`${path} cannot be written`);
+    } finally {
+      await handle.close();
+    }
+  }
+
   return {
     async raise(counters) {
-      const known = await readCounters(path);
+      const { counters: known, isFormer } = await read();
       if ([...counters].some(([name, one]) => isOld(one, known.get(name)))) return known;
-      const raised = raise(known, counters);
-      const text = writeCounters(raised);
-      if (text === writeCounters(known)) return raised;
-      try {
-        await writeFile(temporaryPath, text, { mode: FILE_MODE });
-        await rename(temporaryPath, path);
-      } catch {
-        throw new Error(`${path} cannot be written`);
-      }
-      return raised;
+      const isKnown = writeCounters(raise(known, counters)) === writeCounters(known);
+      // Whoever only reads writes nothing.
+      return isKnown && (!isFormer || counters.size === 0) ? known : write(counters);
     },
   };
+}
+
+/** Another process has the next version for this long only if it ended while it wrote. */
+const WRITTEN_WITHIN_MS = 3_000;
+const POLL_MS = 50;
+
+/** Creates the next version; waits for another process that is writing it, and removes what one left that has ended. */
+async function createNext(path: string): Promise<FileHandle> {
+  const sinceMs = performance.now();
+  for (;;) {
+    try {
+      return await open(path, 'wx', FILE_MODE);
+    } catch (error) {
+      if (systemErrorCode(error) !== 'EEXIST') throw error;
+    }
+    if (performance.now() - sinceMs > WRITTEN_WITHIN_MS) await unlink(path).catch(() => undefined);
+    else await sleep(POLL_MS);
+  }
 }
 
 function writeCounters(counters: Counters): string {
@@ -67,14 +118,14 @@ function writeCounters(counters: Counters): string {
   return `${JSON.stringify({ schema: SCHEMA, counters: Object.fromEntries(sorted) }, null, 2)}\n`;
 }
 
-/** A file that is damaged is an error: to begin anew, somebody has to remove it. */
-async function readCounters(path: string): Promise<Counters> {
+/** `undefined` if there is none. A file that is damaged is an error: to begin anew, somebody has to remove it. */
+async function readCounters(path: string): Promise<Counters | undefined> {
   let text: string;
   try {
     text = await readFile(path, 'utf8');
   } catch (error) {
     const why = describeReadError(error);
-    if (why === 'does not exist') return new Map();
+    if (why === 'does not exist') return undefined;
     throw new Error(`${path} ${why}`);
   }
   const counters = parseCounters(text);

@@ -26,7 +26,12 @@ export type Observability = Pick<Events, 'emit'> & {
   readonly recent: RecentDecisions | undefined;
   /** Why a sink fails; `undefined` while all work. */
   auditError(): string | undefined;
+  /** What somebody should look at while all sinks work, such as a second writer. */
+  auditWarning(): string | undefined;
 };
+
+/** A checkpoint of another gateway may come so much later than it is due. */
+const LATE_MS = 10_000;
 
 type ObservabilityPorts = {
   readonly build: Build;
@@ -42,6 +47,7 @@ export function createObservability({ settings, hashes }: Version, ports: Observ
   const metrics = createMetrics(settings, build);
   const instance = randomUUID();
   let auditFailure: string | undefined;
+  let auditWarning: string | undefined;
   const recent = settings.admin === undefined ? undefined : createRecentDecisions();
   const audit = createAudit({
     recent,
@@ -57,12 +63,18 @@ export function createObservability({ settings, hashes }: Version, ports: Observ
       return sink.type === 'stdout'
         ? createAuditStream(ports.writeStdout)
         : createAuditFile(sink.path, {
+            instance,
             isSynced: settings.audit.durability === 'synced',
-            lease: { instance },
+            rotation: { bytes: settings.audit.rotate.size, ageMs: settings.audit.rotate.ageMs },
+            quietMs: 2 * settings.audit.checkpointEveryMs + LATE_MS,
+            now,
           });
     },
     onState(found) {
       auditFailure = found;
+    },
+    onWarning(found) {
+      auditWarning = found;
     },
   });
   const { emit, errors: listenerErrors } = createEvents(
@@ -80,5 +92,6 @@ export function createObservability({ settings, hashes }: Version, ports: Observ
     audit,
     recent,
     auditError: () => auditFailure,
+    auditWarning: () => auditWarning,
   };
 }

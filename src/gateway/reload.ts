@@ -2,7 +2,7 @@
 // the running one stays in force. docs/reference/start-and-reload.md#reload.
 
 import { basename } from 'node:path';
-import { leasePath, nextLeasePath } from '../audit/writer-lease.js';
+import { isAuditFileOf } from '../audit/folder.js';
 import { type Diagnostic, fileDiagnostic } from '../config/diagnostics.js';
 import type { watchConfiguration } from '../config/files.js';
 import type { ListenerSettings, Settings } from '../config/settings.js';
@@ -149,6 +149,7 @@ function reportReload(why: string | undefined, diagnostics: readonly Diagnostic[
  */
 export function targetsOf(settings: Settings): Parameters<typeof watchConfiguration>[0]['targets'] {
   const { file, policiesDir, pinsDir, listeners, admin, audit, watchedFiles } = settings;
+  const paths = audit.sinks.flatMap((sink) => (sink.type === 'file' ? [sink.path] : []));
   const secured = [listeners.data, listeners.ops, ...(admin === undefined ? [] : [admin.listener])];
   return {
     files: [file, ...new Set([...secured.flatMap(({ tls }) => tls?.files ?? []), ...watchedFiles])],
@@ -157,10 +158,6 @@ export function targetsOf(settings: Settings): Parameters<typeof watchConfigurat
       { path: pinsDir, suffix: LOCK_SUFFIX },
       { path: pinsDir, suffix: SIGNATURE_SUFFIX },
     ],
-    own: audit.sinks.flatMap((sink) =>
-      sink.type === 'file'
-        ? [sink.path, leasePath(sink.path), nextLeasePath(sink.path), ...counterPaths(sink.path)]
-        : [],
-    ),
+    isOwn: (file) => paths.some((path) => isAuditFileOf(path, file) || counterPaths(path).includes(file)),
   };
 }

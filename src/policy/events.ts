@@ -96,7 +96,6 @@ export type GatewayEvents = {
   readonly stopped: { readonly [none in never]: never };
   readonly nodeOutdated: { readonly detail: string };
   readonly storeYoung: { readonly reason: string };
-  readonly auditAwaited: { readonly holder: string };
   readonly filesUnwatched: { readonly error: unknown };
 };
 

@@ -95,8 +95,6 @@ export function createLogListeners(log: Log, mask: MaskText): Listeners {
     nodeOutdated: ({ detail }) => log.write('warn', 'this version of Node gets no security fixes', { detail }),
     storeYoung: ({ reason }) =>
       log.write('warn', 'the shared store has no history for flows and budgets yet', { detail: reason }),
-    auditAwaited: ({ holder }) =>
-      log.write('warn', 'waiting for the audit file, which another process writes', { detail: holder }),
     started: ({ version, file }) => log.write('info', 'gateway started', { detail: `version ${version}`, file }),
     stopping: ({ graceSeconds }) =>
       log.write('info', 'gateway is stopping', {

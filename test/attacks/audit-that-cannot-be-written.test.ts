@@ -1,10 +1,13 @@
 // Case 89: the audit sink is full, gone or comes back. Nothing passes unrecorded; the gateway refuses,
 // says that it is not ready, and recovers without anyone's help. The chain holds over all of it.
 
-import { mkdir, mkdtemp, rename, rm, symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { listFilesOf } from '../../src/audit/folder.js';
+import { newestAuditFile, verifyFolder } from '../support/audit-chain.js';
+import { fillDisk } from '../support/full-disk.js';
 import { expectNothingForwarded } from '../support/gateway.js';
 import { callStateless, errorOf, type OpenSession, requestStateless } from '../support/wire-client.js';
 import { sharedGateway } from '../support/with-gateway.js';
@@ -62,13 +65,23 @@ describe('an audit that cannot be written', () => {
     expect(reply.message).toHaveProperty('result');
   }
 
+  async function expectWhole(): Promise<void> {
+    const verdict = await verifyFolder(join(folder, 'log'));
+    expect([verdict.faults, verdict.unchecked, verdict.twoWriters]).toEqual([[], [], []]);
+  }
+
   it('[X-89] refuses every call while the disk is full, and recovers alone', async () => {
     expect(await isReady()).toBe(true);
-    await rename(file, `${file}.1`);
-    await symlink('/dev/full', file);
-    await expectRefusing();
-    await rm(file);
+    const makeRoom = await fillDisk();
+    try {
+      await expectRefusing();
+    } finally {
+      makeRoom();
+    }
     await expectRecovered();
+    // Nothing was torn, and nothing begun that could not go on.
+    expect(await listFilesOf(file)).toHaveLength(1);
+    await expectWhole();
   });
 
   it('[X-89] refuses every call while the folder is gone, and recovers alone', async () => {
@@ -76,10 +89,15 @@ describe('an audit that cannot be written', () => {
     await expectRefusing();
     await mkdir(join(folder, 'log'));
     await expectRecovered();
+    await rename(await newestAuditFile(join(folder, 'gone/audit.jsonl')), join(folder, 'log/earlier.jsonl'));
+    await expectWhole();
   });
 
-  it('[X-89] goes on in a new file when the old one was removed', async () => {
-    await rm(file);
+  it('[X-89] goes on in a new file when the old one was moved away or removed', async () => {
+    await rename(await newestAuditFile(file), join(folder, 'log/moved.jsonl'));
+    await expectRecovered();
+    await expectWhole();
+    await rm(await newestAuditFile(file));
     await expectRecovered();
   });
 });

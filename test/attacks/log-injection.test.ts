@@ -4,6 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { readAudit } from '../support/audit-chain.js';
 import { decisionOf, linesOf, startRig } from '../support/gateway.js';
 import { callStateless, errorOf, initialize, post, requestStateless, statelessParts } from '../support/wire-client.js';
 import { sharedGateway } from '../support/with-gateway.js';
@@ -30,7 +31,7 @@ describe('names that want to be more than names', () => {
   const rig = sharedGateway({ policies: POLICIES });
 
   async function rawLines(): Promise<readonly string[]> {
-    const text = await readFile(join(rig.gateway.folder, 'audit.jsonl'), 'utf8');
+    const text = await readAudit(join(rig.gateway.folder, 'audit.jsonl'));
     return text.split('\n').slice(0, -1);
   }
 
@@ -130,7 +131,7 @@ describe('a gateway that ends under load', () => {
     const file = join(rig.gateway.folder, 'audit.jsonl');
     await rig.gateway.gateway.close();
     const outcomes = await Promise.all(calls);
-    const lines = (await readFile(file, 'utf8'))
+    const lines = (await readAudit(file))
       .split('\n')
       .slice(0, -1)
       .map((line) => JSON.parse(line));

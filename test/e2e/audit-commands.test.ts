@@ -10,6 +10,7 @@ import { promisify } from 'node:util';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { writeKeyText } from '../../src/config/key-material.js';
+import { newestAuditFile, readAudit } from '../support/audit-chain.js';
 import { decisionOf } from '../support/gateway.js';
 import { buildProgram, type Ended, runSallyport, startSallyport } from '../support/processes.js';
 import { PATIENT } from '../support/timing.js';
@@ -53,8 +54,9 @@ beforeAll(async () => {
   );
 });
 
-const file = (): string => join(rig.gateway.folder, 'audit.jsonl');
+const file = (): string => rig.gateway.folder;
 const audit = (...args: readonly string[]): Promise<Ended> => runSallyport(['audit', ...args]);
+const readText = (): Promise<string> => readAudit(join(file(), 'audit.jsonl'));
 const countLines = ({ stdout }: Ended): number => stdout.split('\n').filter((line) => line !== '').length;
 
 describe('[O-16] the audit of a running gateway', () => {
@@ -91,11 +93,11 @@ describe('[O-16] the audit of a running gateway', () => {
       decision: { verdict: 'allow', action: 'forwarded', rule: expect.any(String) },
       result: { status: 'ok' },
     });
-    const [line = ''] = (await readFile(file(), 'utf8'))
+    const [line = ''] = (await readText())
       .split('\n')
       .filter((one) => one.includes('"mcp.outcome"') && one.includes('"read_record"'));
     expect(Object.keys(JSON.parse(line))).not.toContain('args');
-    const pair = (await readFile(file(), 'utf8'))
+    const pair = (await readText())
       .split('\n')
       .filter((one) => one.includes(JSON.parse(line).decision.id));
     expect(pair.join('\n').length).toBeLessThan(1_800);
@@ -116,7 +118,7 @@ describe('the audit file of a running gateway', () => {
     const printed = await runSallyport(['schema', 'audit']);
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
     const satisfies = ajv.compile(JSON.parse(printed.stdout));
-    const lines = (await readFile(file(), 'utf8'))
+    const lines = (await readText())
       .split('\n')
       .slice(0, -1)
       .map((line) => JSON.parse(line) as unknown);
@@ -140,7 +142,7 @@ describe('the audit file of a running gateway', () => {
     ]);
     const stranger = await audit('verify', file(), '--key', randomBytes(32).toString('base64url'));
     expect(stranger.code).toBe(1);
-    expect(stranger.stdout).toMatch(/audit\.jsonl:\d+ signature/);
+    expect(stranger.stdout).toMatch(/audit-\w+-\w+\.jsonl:\d+ signature/);
   });
 });
 
@@ -165,7 +167,7 @@ describe('[O-17] audit hash', () => {
 describe('a reader that has seen enough', () => {
   it('ends a command without a word, with the code of SIGPIPE', async () => {
     const long = join(folder, 'long.jsonl');
-    await writeFile(long, (await readFile(file(), 'utf8')).repeat(2_000));
+    await writeFile(long, (await readText()).repeat(2_000));
     const main = JSON.stringify(join(import.meta.dirname, '../../dist/main.js'));
     const command = `{ "$0" ${main} audit query ${JSON.stringify(long)}; echo "code $?" >&2; } | head -1`;
     const { stdout, stderr } = await execute('sh', ['-c', command, process.execPath]);
@@ -182,7 +184,8 @@ describe('audit tail', () => {
     const following = startSallyport(['audit', 'tail', '-f', file(), '--json'], folder);
     await expect.poll(following.stdout, PATIENT).toContain(recent);
     await expect.poll(following.stdout, PATIENT).toContain(await call());
-    await rename(file(), `${file()}.1`);
+    const written = await newestAuditFile(join(file(), 'audit.jsonl'));
+    await rename(written, join(folder, 'moved.jsonl'));
     await expect.poll(following.stdout, PATIENT).toContain(await call());
     following.signal('SIGTERM');
     await following.ended.catch(() => undefined);

@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import { type DemoFiles, writeDemoFiles } from '../../src/dev/files.js';
+import { readAudit, readAuditSync } from '../support/audit-chain.js';
 import { buildProgram, findFreePort, runSallyport, type Served, startSallyport } from '../support/processes.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { PATIENT } from '../support/timing.js';
@@ -64,7 +65,7 @@ describe.each(['written', 'synced'])('a gateway with audit.durability: %s', (dur
       const id = ID.exec(body)?.[1];
       if (id === undefined) return;
       reached.push(id);
-      if (!readFileSync(files.auditFile, 'latin1').includes(`"request_id":"${id}"`)) early.push(id);
+      if (!readAuditSync(files.auditFile).includes(`"request_id":"${id}"`)) early.push(id);
     });
     const ports = {
       data: await findFreePort(),
@@ -117,7 +118,7 @@ describe.each(['written', 'synced'])('a gateway with audit.durability: %s', (dur
     await expect(served.ended).rejects.toThrow('SIGKILL');
     expect(answered.length).toBeGreaterThanOrEqual(ANSWERS);
 
-    const lines = (await readFile(files.auditFile, 'latin1')).split('\n').slice(0, -1);
+    const lines = (await readAudit(files.auditFile)).split('\n').slice(0, -1);
     const decided = lines
       .map((line) => JSON.parse(line))
       .filter(({ type, target }) => type === 'mcp.decision' && target.method === 'tools/call');

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { readAudit } from '../support/audit-chain.js';
 import { runCommand } from '../support/commands.js';
 import { ALLOW_ALL, type AuditLine, decisionOf, linesOf } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor, sessionsOnly, statelessOnly } from '../support/hostile-acts.js';
@@ -225,7 +226,7 @@ describe('[O-09] what rules capture', () => {
     // Names, too, are other people's words: of what is asked for by a name that nobody knows.
     await requestStateless(rig.access, 'resources/read', { uri: `memo://of/${token}` });
     await recorded(({ target }) => target.name === 'memo://of/[redacted:github-token]');
-    const file = await readFile(join(rig.gateway.folder, 'audit.jsonl'), 'utf8');
+    const file = await readAudit(join(rig.gateway.folder, 'audit.jsonl'));
     for (const secret of [token, card, ssn, password, nested.token]) {
       expect(file).not.toContain(secret);
     }
@@ -238,7 +239,7 @@ describe('[O-09] what rules capture', () => {
     expect(Object.keys(captured)).toHaveLength(64);
     for (const text of Object.values(captured)) expect(String(text).length).toBe(128);
     const path = join(rig.gateway.folder, 'audit.jsonl');
-    const lines = (await readFile(path, 'utf8')).split('\n');
+    const lines = (await readAudit(path)).split('\n');
     for (const line of lines) expect(line.length).toBeLessThan(MAX_LINE_CHARACTERS);
 
     const audit = (...argv: readonly string[]) => runCommand(['audit', ...argv], { cwd: rig.gateway.folder });

@@ -7,6 +7,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { newestAuditFile } from '../support/audit-chain.js';
 import { startExchangeRig } from '../support/deployments.js';
 import { decisionOf, expectRefusedLines } from '../support/gateway.js';
 import type { HostileUpstream } from '../support/hostile-upstream.js';
@@ -320,7 +321,7 @@ describe('[C-24] keys of what the gateway tells of itself', () => {
         audit: `audit: {sinks: [{type: file, path: ./audit.jsonl}], durability: ${durability}}`,
       },
       async (rig) => {
-        const flags = await openFlagsOf(join(rig.gateway.folder, 'audit.jsonl'));
+        const flags = await openFlagsOf(await newestAuditFile(join(rig.gateway.folder, 'audit.jsonl')));
         expect((flags & constants.O_DSYNC) !== 0).toBe(isSynced);
         expect(rig.gateway.log()).toContain(`${durability}: a decision survives`);
       },

@@ -1,12 +1,12 @@
-// A start is whole or leaves nothing open, and two gateways never write one audit file: taken ports, a
-// second gateway with the same files, and the rollout of the chart (`Recreate`), where the pod of before is
-// still ending while the next one starts.
+// A start is whole or leaves nothing open, and two gateways never share an audit file: taken ports, and a second gateway
+// with the same files, which serves too and is reported.
 
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { verifyChain } from '../support/audit-chain.js';
+import { listFilesOf } from '../../src/audit/folder.js';
+import { verifyFolder } from '../support/audit-chain.js';
 import { canary } from '../support/canary.js';
 import { ADMINS } from '../support/deployments.js';
 import { type GatewayStart, tryStart, UPSTREAM } from '../support/gateway.js';
@@ -62,14 +62,14 @@ async function instances(): Promise<ReadonlySet<unknown>> {
   return new Set((await rig.gateway.audit()).flatMap((line) => line['gateway'].instance ?? []));
 }
 
-const lease = () => readFile(join(rig.gateway.folder, 'audit.jsonl.lease'), 'utf8');
+const auditFiles = (): Promise<readonly string[]> => listFilesOf(join(rig.gateway.folder, 'audit.jsonl'));
 
 describe('a start', () => {
   it.each([['data'], ['ops'], ['admin']] as const)(
     '[E-39] whose %s port is taken names it, leaves nothing open, and writes nothing',
     async (name) => {
       const ports = await freePorts();
-      const before = JSON.parse(await lease()) as { instance: unknown };
+      const before = await instances();
       const taken = await listenOn(ports[name]);
       try {
         const started = await startSecond(ports);
@@ -81,8 +81,8 @@ describe('a start', () => {
         await closed(taken);
       }
       for (const port of Object.values(ports)) expect(await isFree(port)).toBe(true);
-      expect(await instances()).toEqual(new Set([before.instance]));
-      expect(JSON.parse(await lease())).toMatchObject({ instance: before.instance });
+      expect(await instances()).toEqual(before);
+      expect(await auditFiles()).toHaveLength(1);
       expect((await callStateless(rig.access, 'read_record', { id: 'one' })).status).toBe(200);
     },
   );
@@ -99,17 +99,15 @@ describe('a start', () => {
   });
 
   it.each([
-    ['in a folder that is not there', 'absent/audit.jsonl', /ENOENT.*absent/],
-    ['at the place of another file', 'second.yaml', /no audit line/],
+    ['in a folder that is not there', 'absent/audit.jsonl', /ENOENT/],
+    ['in a folder that is a file', 'second.yaml/audit.jsonl', /ENOTDIR/],
   ])('[E-39] whose audit cannot be written %s leaves nothing open', async (_, path, why) => {
     const ports = await freePorts();
     const elsewhere = (text: string): string => text.replace('./audit.jsonl', `./${path}`);
     const started = await startSecond(ports, elsewhere);
     expect(started).toMatchObject({ kind: 'failed', message: expect.stringMatching(why) });
     for (const port of Object.values(ports)) expect(await isFree(port)).toBe(true);
-    expect((await readdir(rig.gateway.folder)).filter((name) => name.includes('.lease'))).toEqual([
-      'audit.jsonl.lease',
-    ]);
+    expect(await auditFiles()).toHaveLength(1);
     // Calls that need no record go on without one.
     const continuing = await startSecond(ports, (text) =>
       elsewhere(text).replace('audit: {', 'audit: {onFailure: continue, '),
@@ -118,43 +116,30 @@ describe('a start', () => {
     await continuing.gateway.close();
   });
 
-  // Ends the gateway that the tests before share.
-  it('[O-38] beside a gateway that is ending waits for its audit, serves nobody, then goes on with it', async () => {
+  it('[O-38] beside a gateway that serves writes a file of its own, and both say so while both run', async () => {
     const ports = await freePorts();
     canary.watchGateway(ports.data, ports.ops);
-    const start = startSecond(ports);
-    const get = (port: number, path: string) => fetch(`http://${HOST}:${port}${path}`);
-    await expect
-      .poll(
-        () =>
-          get(ports.ops, '/livez').then(
-            (r) => r.status,
-            () => 0,
-          ),
-        PATIENT,
-      )
-      .toBe(200);
-    expect((await get(ports.ops, '/readyz')).status).toBe(503);
+    const control = async (url: string): Promise<string | undefined> =>
+      /control="audit",state="(\w+)"\} 1/.exec(await (await fetch(`${url}/metrics`)).text())?.[1];
+    expect(await control(rig.gateway.opsUrl)).toBe('armed');
+    const started = await startSecond(ports);
+    if (started.kind !== 'started') throw new Error('the second gateway did not start');
     const url = `http://${HOST}:${ports.data}/${UPSTREAM}`;
     const access = { url, token: await rig.gateway.issuer.mint(url) };
-    const early = await callStateless(access, 'read_record', { id: 'one' });
-    expect([early.status, early.headers.get('retry-after')]).toEqual([503, '5']);
-    // The first one still answers.
-    expect((await callStateless(rig.access, 'read_record', { id: 'one' })).status).toBe(200);
-    expect((await instances()).size).toBe(1);
-    await rig.gateway.gateway.close();
-    const started = await start;
-    if (started.kind !== 'started') throw new Error('the second gateway did not start');
     try {
-      await expect.poll(async () => (await get(ports.ops, '/readyz')).status, PATIENT).toBe(200);
       expect((await callStateless(access, 'read_record', { id: 'one' })).status).toBe(200);
+      expect((await callStateless(rig.access, 'read_record', { id: 'one' })).status).toBe(200);
+      for (const opsUrl of [rig.gateway.opsUrl, `http://${HOST}:${ports.ops}`])
+        await expect.poll(() => control(opsUrl), PATIENT).toBe('degraded');
+      expect(rig.gateway.log()).toContain('two writers: another gateway writes audit-');
     } finally {
       await started.gateway.close();
     }
-    const text = await readFile(join(rig.gateway.folder, 'audit.jsonl'), 'latin1');
-    const verdict = verifyChain(text.trimEnd().split('\n'));
-    expect(verdict.faults).toEqual([]);
+    await expect.poll(() => control(rig.gateway.opsUrl), PATIENT).toBe('armed');
+    expect(await auditFiles()).toHaveLength(2);
     expect((await instances()).size).toBe(2);
-    expect((await readdir(rig.gateway.folder)).filter((name) => name.includes('lease'))).toEqual([]);
+    const verdict = await verifyFolder(rig.gateway.folder);
+    expect([verdict.faults, verdict.unchecked]).toEqual([[], []]);
+    expect(verdict.twoWriters).toEqual([expect.stringContaining('was written on after')]);
   });
 });

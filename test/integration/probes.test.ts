@@ -1,8 +1,7 @@
 // The ops listener of a running gateway: alive is alive, and ready means that calls can be recorded.
 
-import { rm, symlink } from 'node:fs/promises';
-import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import { fillDisk } from '../support/full-disk.js';
 import { startRig } from '../support/gateway.js';
 import { callStateless } from '../support/wire-client.js';
 import { sharedGateway } from '../support/with-gateway.js';
@@ -42,9 +41,8 @@ describe('the probes', () => {
 
   it('[G-03] are not ready while the audit cannot be written, but alive', async () => {
     await expect.poll(async () => (await callStateless(rig.access, 'read_record', { id: 'one' })).status).toBe(200);
-    const file = join(rig.gateway.folder, 'audit.jsonl');
-    await rm(file);
-    await symlink('/dev/full', file);
+    const makeRoom = await fillDisk();
+    onTestFinished(makeRoom);
     await callStateless(rig.access, 'read_record', { id: 'one' });
     await expect.poll(() => probe('/readyz')).toEqual([503, 'not ready\n']);
     expect(await probe('/livez')).toEqual([200, 'alive\n']);
@@ -57,7 +55,7 @@ describe('the probes', () => {
     await expect
       .poll(() => rig.gateway.metrics(), { interval: 100 })
       .toContain('sallyport_control_state{control="audit",state="degraded"} 1');
-    await rm(file);
+    makeRoom();
     await expect.poll(() => probe('/readyz'), { timeout: 5_000 }).toEqual([200, 'ready\n']);
     await expect
       .poll(() => rig.gateway.metrics(), { interval: 100 })

@@ -4,6 +4,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { readAudit } from '../support/audit-chain.js';
 import { runCommand } from '../support/commands.js';
 import { decisionOf } from '../support/gateway.js';
 import type { JsonObject } from '../support/json.js';
@@ -88,7 +89,7 @@ describe('[POL-07] replay', () => {
   });
 
   it('concludes nothing from files that were altered', async () => {
-    const text = await readFile(join(folder, 'audit.jsonl'), 'utf8');
+    const text = await readAudit(join(folder, 'audit.jsonl'));
     await writeFile(join(folder, 'altered.jsonl'), text.replace('"verdict":"allow"', '"verdict":"deny"'));
     const { code, stdout: out, stderr: err } = await replay('--log', 'altered.jsonl');
     expect({ code, out }).toEqual({ code: 2, out: '' });

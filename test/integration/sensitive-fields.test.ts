@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { readAudit } from '../support/audit-chain.js';
 import { startMergedRig } from '../support/deployments.js';
 import { ALLOW_ALL, type AuditLine, expectWithheldLines, UPSTREAM } from '../support/gateway.js';
 import {
@@ -357,7 +358,7 @@ describe('a sensitive field', () => {
     expect(await rig.gateway.metrics()).toMatch(
       /sallyport_findings_total\{upstream="target",direction="to-client",detector="sensitive",action="redact"\} \d+/,
     );
-    const file = await readFile(join(rig.gateway.folder, 'audit.jsonl'), 'utf8');
+    const file = await readAudit(join(rig.gateway.folder, 'audit.jsonl'));
     for (const value of [VALUE, OTHER]) {
       expect(file).not.toContain(value);
       expect(rig.gateway.log()).not.toContain(value);
@@ -375,7 +376,7 @@ describe('a sensitive field', () => {
       '/code': MARKER,
       '/note': `code ${MARKER}`,
     });
-    const file = await readFile(join(rig.gateway.folder, 'audit.jsonl'), 'utf8');
+    const file = await readAudit(join(rig.gateway.folder, 'audit.jsonl'));
     expect(file).not.toContain(argument);
     expect(rig.gateway.log()).not.toContain(argument);
   });

@@ -169,7 +169,7 @@ describe('[L-92] a gateway whose lock files must be signed', () => {
       /is older than one that was seen: its counter is 2, and 3 was seen; .* sallyport pin sign target --counter 4$/,
     );
     expect(await control()).toMatchObject({ state: 'degraded' });
-    const counters = JSON.parse(await readFile(join(folder, 'audit.jsonl.lock-counters'), 'utf8'));
+    const counters = JSON.parse(await readFile(join(folder, 'audit.lock-counters'), 'utf8'));
     expect(counters.counters[UPSTREAM]).toEqual({
       ...{ counter: 3, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
     });
@@ -204,7 +204,7 @@ describe('[L-93] the counters of lock files', () => {
       expect((await validate())[1]).toContain('note nothing checks this file: "pins.signers" is');
       await writeFile(gatewayFile, text.replace('{dir: ./policies/pins}', signers));
       await own.gateway.gateway.close();
-      const counters = at('audit.jsonl.lock-counters');
+      const counters = at('audit.lock-counters');
       const seen = (counter: number) =>
         JSON.stringify({
           schema: 'sallyport.lock-counters/1',

@@ -20,6 +20,7 @@ import { writeLock } from '../../src/pins/lock.js';
 import { readLock } from '../../src/pins/lock-reader.js';
 import type { Reason } from '../../src/policy/reasons.js';
 import { createLog } from '../../src/telemetry/log.js';
+import { readAudit } from './audit-chain.js';
 import { canary } from './canary.js';
 import { onlyIn, type UpstreamEra } from './hostile-acts.js';
 import { type HostileUpstream, startHostileUpstream } from './hostile-upstream.js';
@@ -266,7 +267,7 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
     token: (upstream, claims) =>
       issuer.mint(`${publicUrl}${options.publicPath ?? ''}/${upstream}`, claims === undefined ? {} : { claims }),
     async audit() {
-      const text = await readFile(join(folder, 'audit.jsonl'), 'utf8');
+      const text = await readAudit(join(folder, 'audit.jsonl'));
       const complete = createEventJoiner();
       // What stands behind the last line end is still being written.
       return text

@@ -14,6 +14,7 @@ import { startIssuer } from '../../src/dev/issuer.js';
 import { runTour } from '../../src/dev/tour.js';
 import { startGateway } from '../../src/gateway/gateway.js';
 import { createLog } from '../../src/telemetry/log.js';
+import { readAudit } from './audit-chain.js';
 import { fetchPins } from './gateway.js';
 import { headerOf, type RawHeader, type RecordedExchange, startRecordingProxy } from './recording-proxy.js';
 
@@ -83,7 +84,7 @@ export async function playTour(): Promise<TourRun> {
   const { gateway } = started;
   const portOf = (wanted: string): number => gateway.listening.find(({ listener }) => listener === wanted)?.port ?? 0;
   toGateway.forwardTo(portOf('data'));
-  const readAudit = async (): Promise<string[]> => (await readFile(files.auditFile, 'utf8')).split('\n').slice(0, -1);
+  const readLines = async (): Promise<string[]> => (await readAudit(files.auditFile)).split('\n').slice(0, -1);
   const scenes = new Map<number, string>();
   const write = (text: string): void => {
     const title = /^\n +\d+ {2}(.+)\n +expect /.exec(text)?.[1];
@@ -98,12 +99,12 @@ export async function playTour(): Promise<TourRun> {
     upstream: desk,
     mint: (name, { audience = files.resource, scopes = DEMO_USERS[name].scopes } = {}) =>
       issuer.mint({ ...userOf(name), resource: audience, scopes }),
-    readAudit,
+    readAudit: readLines,
     write,
     hasColor: false,
   });
   await gateway.close();
-  const audit = (await readAudit()).map((line) => JSON.parse(line) as AuditLine);
+  const audit = (await readLines()).map((line) => JSON.parse(line) as AuditLine);
   const run: TourRun = {
     ...{ exitCode, scenes, audit, upstreamBefore },
     client: [...toGateway.exchanges()],

@@ -154,7 +154,7 @@ describe('the gateway and the demo server of compose.yaml', () => {
     ];
     await runCompose(['stop', 'gateway']);
     const main = join(ROOT, 'dist/main.js');
-    const { code, stdout } = await run('node', [main, 'audit', 'verify', join(Mountpoint, 'audit.jsonl')]);
+    const { code, stdout } = await run('node', [main, 'audit', 'verify', Mountpoint]);
     expect(stdout).not.toBe('');
     expect(code).toBe(0);
   });

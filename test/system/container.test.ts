@@ -146,7 +146,7 @@ describe('the container image', () => {
       join(ROOT, 'dist/main.js'),
       'audit',
       'verify',
-      join(folder, 'audit/audit.jsonl'),
+      join(folder, 'audit'),
     ]);
     expect(verified.stderr + verified.stdout).not.toBe('');
     expect(verified.code).toBe(0);

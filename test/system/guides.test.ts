@@ -221,7 +221,7 @@ describe('[GU-01] the guides', () => {
         keycloakStep('claude mcp add'),
         ...blocksOf('connect-clients.md'),
         `answers ${[...new Set(urls)].join(' ')}`,
-        decisionOf('audit.jsonl --reason denied-by-rule'),
+        decisionOf('. --reason denied-by-rule'),
         ...observability.slice(0, 1),
         'printf %s "$ADMIN" >> sallyport.yaml',
         quickstart('sallyport serve'),
@@ -233,17 +233,17 @@ describe('[GU-01] the guides', () => {
         ...rotation.slice(0, 1),
         "sed -i 's#^keys: .*#keys: [{file: ./sallyport-key-2}, {file: ./secrets/sallyport-key}]#' sallyport.yaml",
         quickstart('sallyport serve'),
-        ...rotation.slice(1, 3),
+        ...rotation.slice(1, 2),
         'answers http://127.0.0.1:8080/tickets',
-        'until [ -s audit.jsonl ]; do sleep 0.1; done',
-        ...rotation.slice(3),
+        'until cat audit-*.jsonl 2>/dev/null | grep -q .; do sleep 0.1; done',
+        ...rotation.slice(2),
       ],
       {
         ...{ RULE: rule ?? '', ADMIN: admin ?? '' },
         ...{ SECOND_SERVER: secondServer ?? '', SECOND_POLICY: secondPolicy ?? '' },
       },
     );
-    expect([rotation, several, observability].map(({ length }) => length)).toEqual([4, 3, 3]);
+    expect([rotation, several, observability].map(({ length }) => length)).toEqual([3, 3, 3]);
     expect(printed).toContain('desk: 10 approved, none left pending');
     expect(printed).toContain('"control":"pins:desk","state":"armed"');
     expect(printed).toContain('401 Unauthorized');
@@ -266,8 +266,8 @@ describe('[GU-01] the guides', () => {
       [
         ...blocks.slice(0, audit),
         'answers http://127.0.0.1:8080/mcp',
-        `until sallyport audit query setup/audit.jsonl | grep -q token-missing; do sleep 0.1; done`,
-        decisionOf('setup/audit.jsonl --reason token-missing'),
+        `until sallyport audit query setup | grep -q token-missing; do sleep 0.1; done`,
+        decisionOf('setup --reason token-missing'),
         ...blocks.slice(audit),
         'test -S run/git.sock',
       ],

@@ -5,7 +5,8 @@
 import { relative, resolve } from 'node:path';
 import type { Command as Commander } from 'commander';
 import { type ChainHead, readChainLine, readCheckpoint } from '../../audit/chain.js';
-import { type ChainVerdict, ChainVerifier, type VerifyOptions } from '../../audit/verify.js';
+import { readLines, STDIN, verifyAuditFiles } from '../../audit/reader.js';
+import type { ChainVerdict, VerifyOptions } from '../../audit/verify.js';
 import { createKeyRing, DIGEST_PURPOSES } from '../../state/derived-keys.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
 import { countOf } from '../../text/wording.js';
@@ -24,9 +25,9 @@ import {
   type AuditQueryOptions,
   type AuditShowOptions,
   type AuditTailOptions,
+  expandFiles,
   printError,
   readKeys,
-  readLines,
   runAuditQuery,
   runAuditShow,
   runAuditTail,
@@ -76,17 +77,9 @@ async function readOptions(options: AuditVerifyOptions, cwd: string): Promise<Ve
 }
 
 async function verifyFiles(options: AuditVerifyOptions, cwd: string): Promise<ChainVerdict> {
-  const verifier = new ChainVerifier(await readOptions(options, cwd));
-  for (const file of options.files) {
-    const path = resolve(cwd, file);
-    const name = relative(cwd, path) || path;
-    let number = 0;
-    for await (const line of readLines(path)) {
-      number += 1;
-      verifier.push(line, name, number);
-    }
-  }
-  return verifier.end();
+  const files = await expandFiles(options.files, cwd);
+  const nameOf = (file: string): string => (file === STDIN ? 'standard input' : relative(cwd, file) || file);
+  return verifyAuditFiles(files, await readOptions(options, cwd), { nameOf });
 }
 
 /** The lines that could have been rewritten undetected: printed first, whatever the result. */
@@ -106,6 +99,7 @@ function report(verdict: ChainVerdict, hasKey: boolean, io: CliIo): void {
   for (const { file, line, kind, message } of verdict.faults) {
     io.stdout(`${makeVisible(`${file}:${line} ${kind}: ${message}`)}\n`);
   }
+  for (const text of verdict.twoWriters) io.stdout(`${makeVisible(text)}\n`);
   for (const text of verdict.unchecked) io.stdout(`${makeVisible(`not checked: ${text}`)}\n`);
   if (verdict.isWhole) {
     const { head } = verdict;
@@ -158,24 +152,26 @@ async function runAuditHash(options: AuditHashOptions, io: CliIo, ports: AuditFi
   return EXIT_FINE;
 }
 
+const FILES_ARGUMENT = 'audit files, oldest first, or the folder that they are in; - for standard input';
+
 /** Adds -c, which is needed where no audit file is named after the first `named` arguments. */
 function withFileOptions(command: Commander, io: CliIo, named: number): Commander {
   return withConfigOption(command, io, {
-    description: 'the gateway file, for the path of its audit file',
+    description: 'the gateway file, for the path of its audit files',
     isNeeded: (args) => args.length <= named,
   });
 }
 
 function configureReadCommands(command: Commander, io: CliIo, ports: AuditFilePorts, finish: Finish): void {
   withFileOptions(command.command('tail').description('Show the last events.'), io, 0)
-    .argument('[files...]', 'audit files')
+    .argument('[files...]', FILES_ARGUMENT)
     .option('-f, --follow', 'wait for further events and show them')
     .option('--json', 'print the lines unchanged')
     .action(async (files: string[], options: Omit<AuditTailOptions, 'files'>) =>
       finish(await runAuditTail({ ...options, files }, io, ports)),
     );
   withFileOptions(command.command('query').description('Print the events that match.'), io, 0)
-    .argument('[files...]', 'audit files')
+    .argument('[files...]', FILES_ARGUMENT)
     .option('--type <type>', 'event type, for example mcp.decision')
     .option('--subject <subject>', 'exact subject of the caller')
     .option('--upstream <name>', 'name of the upstream')
@@ -189,7 +185,7 @@ function configureReadCommands(command: Commander, io: CliIo, ports: AuditFilePo
   const show = command.command('show').description('Print one event, or all events of one decision.');
   withFileOptions(show, io, 1)
     .argument('<id>', 'id of a decision or an event')
-    .argument('[files...]', 'audit files')
+    .argument('[files...]', FILES_ARGUMENT)
     .option('--json', 'print JSON, with all members of each event')
     .action(async (id: string, files: string[], options: Omit<AuditShowOptions, 'id' | 'files'>) =>
       finish(await runAuditShow({ ...options, id, files }, io, ports)),
@@ -199,8 +195,8 @@ function configureReadCommands(command: Commander, io: CliIo, ports: AuditFilePo
 function configureVerifyCommands(command: Commander, io: CliIo, ports: AuditFilePorts, finish: Finish): void {
   command
     .command('verify')
-    .description('Verify that the files form one complete chain.')
-    .argument('<files...>', 'audit files, oldest first')
+    .description('Verify that the files are complete and unchanged.')
+    .argument('<files...>', FILES_ARGUMENT)
     .option('--head <checkpoint>', 'checkpoint kept elsewhere: EPOCH:SEQ:HASH, JSON, or a file')
     .option('--key <public...>', 'public key that checkpoints must be signed with, or a file that contains it')
     .option('--json', 'print the verdict as JSON')
@@ -229,9 +225,9 @@ export function auditCommand(io: CliIo, ports: AuditFilePorts): Command {
     summary: 'Read audit files and verify their chain.',
     examples: [
       'sallyport audit tail -f -c config/gateway.yaml',
-      'sallyport audit query audit.jsonl --reason denied-by-rule --since 1h',
-      'sallyport audit show 0b7e9f0e-6f5d-4a43-9d1c-2d7c3f1d8a11 audit.jsonl',
-      'sallyport audit verify audit.jsonl.1 audit.jsonl --key sallyport-public-1:…',
+      'sallyport audit query /var/lib/sallyport --reason denied-by-rule --since 1h',
+      'sallyport audit show 0b7e9f0e-6f5d-4a43-9d1c-2d7c3f1d8a11 /var/lib/sallyport',
+      'sallyport audit verify /var/lib/sallyport --key sallyport-public-1:…',
     ],
     configure(command, finish) {
       configureReadCommands(command, io, ports, finish);

@@ -4,10 +4,10 @@
 // (docs/reference/commands.md#audit; docs/reference/audit.md).
 
 import { createPublicKey } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { open, readFile, stat } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { basename, dirname, relative, resolve } from 'node:path';
 import { type AuditRecord, valueAt } from '../../audit/chain.js';
+import { expandAuditPath, listFilesOf } from '../../audit/folder.js';
 import {
   createEventJoiner,
   createRowPrinter,
@@ -18,6 +18,9 @@ import {
   renderAuditRow,
   shortenRecord,
 } from '../../audit/query.js';
+import { MAX_LINE_BYTES, readLinesOf, STDIN, verifyAuditFiles } from '../../audit/reader.js';
+import { readRunName } from '../../audit/run-name.js';
+import type { ChainVerdict, VerifyOptions } from '../../audit/verify.js';
 import { EVENT_TYPES } from '../../config/schema/outputs.js';
 import type { Settings } from '../../config/settings.js';
 import { REASONS } from '../../policy/reasons.js';
@@ -25,9 +28,6 @@ import { isObject, parseObject } from '../../protocol/jsonrpc.js';
 import { makeVisible, toAsciiJson } from '../../text/escaping.js';
 import { countOf, describeReadError } from '../../text/wording.js';
 import { type CliIo, didYouMean, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED, fail, UsageError } from '../program.js';
-
-/** A longer line is not an audit line; it is passed on in pieces. */
-const MAX_LINE_BYTES = 4 * 1024 * 1024;
 
 const FOLLOW_EVERY_MS = 250;
 
@@ -42,48 +42,62 @@ export type AuditFilePorts = {
 
 type FileSelection = { readonly files: readonly string[]; readonly config?: string };
 
+/** The files that arguments of a command stand for, as absolute paths: folders stand for the audit files in them. */
+export async function expandFiles(named: readonly string[], cwd: string): Promise<readonly string[]> {
+  const files: string[] = [];
+  for (const one of named) files.push(...(one === STDIN ? [STDIN] : await expandAuditPath(resolve(cwd, one))));
+  return files;
+}
+
 /** The audit files to read, as absolute paths, or an error sentence if there are none. */
 async function chooseFiles(
   choice: FileSelection,
   io: CliIo,
   ports: AuditFilePorts,
 ): Promise<readonly string[] | string> {
-  if (choice.files.length > 0) return choice.files.map((file) => resolve(io.cwd, file));
+  if (choice.files.length > 0) return expandFiles(choice.files, io.cwd);
   if (choice.config === undefined) return 'error: name an audit file, or a gateway file with -c\n';
   const { settings, diagnostics } = await ports.loadSettings(resolve(io.cwd, choice.config));
   if (settings === undefined) return diagnostics;
   const paths = settings.audit.sinks.flatMap((sink) => (sink.type === 'file' ? [sink.path] : []));
   const [first] = paths;
-  return first === undefined ? 'error: this gateway writes no audit file\n' : [first];
+  if (first === undefined) return 'error: this gateway writes no audit file\n';
+  const files = await listFilesOf(first).catch(() => []);
+  // Reading the path itself says best what is wrong with it.
+  return files.length === 0 ? [first] : files;
 }
 
-/** Lines of a file as Latin-1 text, one character per byte. Rejects if the file cannot be read. */
-export async function* readLines(path: string): AsyncGenerator<string> {
-  let rest = '';
-  const stream = createReadStream(path, { encoding: 'latin1' });
-  for await (const chunk of stream) {
-    const lines = (rest + String(chunk)).split('\n');
-    rest = lines.pop() ?? '';
-    yield* lines;
-    if (rest.length > MAX_LINE_BYTES) {
-      yield rest;
-      rest = '';
-    }
-  }
-  if (rest !== '') yield rest;
+/** Throws a usage error for audit files that cannot be read. */
+function rejectUnreadable(error: unknown): never {
+  const { path, message = 'unreadable' } = (error instanceof Error ? error : {}) as NodeJS.ErrnoException;
+  throw new UsageError(`error: ${makeVisible(path === undefined ? message : `${path} ${describeReadError(error)}`)}\n`);
 }
 
-/** The lines of an audit file, with their numbers. Throws a usage error if the file cannot be read. */
-export async function* numbered(file: string): AsyncGenerator<{ readonly line: string; readonly number: number }> {
-  let number = 0;
+/** The files that `--log` names. Throws a usage error if there is none. */
+async function logFiles(log: readonly string[], cwd: string): Promise<readonly string[]> {
+  const all = await Promise.all(log.map((one) => expandAuditPath(resolve(cwd, one)))).catch(rejectUnreadable);
+  return all.flat();
+}
+
+/** The lines of the files that `--log` names. Throws a usage error if they cannot be read. */
+export async function* readLog(log: readonly string[], cwd: string): AsyncGenerator<string> {
+  const files = await logFiles(log, cwd);
   try {
-    for await (const line of readLines(file)) {
-      number += 1;
-      yield { line, number };
-    }
+    yield* readLinesOf(files);
   } catch (error) {
-    throw new UsageError(`error: ${makeVisible(file)} ${describeReadError(error)}\n`);
+    rejectUnreadable(error);
   }
+}
+
+/** Verifies the files that `--log` names; `onLine` gets every line. Throws a usage error if they cannot be read. */
+export async function verifyLog(
+  log: readonly string[],
+  options: VerifyOptions,
+  cwd: string,
+  onLine: (line: string) => void,
+): Promise<ChainVerdict> {
+  const nameOf = (file: string): string => relative(cwd, file) || file;
+  return verifyAuditFiles(await logFiles(log, cwd), options, { nameOf, onLine }).catch(rejectUnreadable);
 }
 
 async function readFrom(path: string, offset: number, size: number): Promise<string> {
@@ -97,37 +111,64 @@ async function readFrom(path: string, offset: number, size: number): Promise<str
   }
 }
 
+/** Where reading a file that is written has come to. */
+type FollowedFile = { offset: number; rest: string };
+
+/** Complete lines that were added to a file. */
+async function* newLines(path: string, followed: FollowedFile): AsyncGenerator<string> {
+  const { size } = await stat(path);
+  // Another file took its place.
+  if (size < followed.offset) Object.assign(followed, { offset: 0, rest: '' });
+  while (followed.offset < size) {
+    const text = await readFrom(path, followed.offset, size);
+    if (text === '') return;
+    followed.offset += text.length;
+    const lines = (followed.rest + text).split('\n');
+    followed.rest = lines.pop() ?? '';
+    yield* lines;
+  }
+}
+
+/** As many of the newest files are looked at; each writer has one. */
+const MAX_FOLLOWED = 32;
+
 /**
- * Complete lines of a file from an offset on (by default those from now on), across rotations, as they are written. When
- * `wait` resolves with false, what was written until then is the last.
+ * Complete lines as they are written to files, which `list` names, the newest last: of those that are there already from
+ * now on, unless all of them `fromStart`; of others from the beginning. When `wait` resolves with false, what was written until then is the last.
  */
 export async function* followLines(
-  path: string,
+  list: () => Promise<readonly string[]>,
   wait: AuditFilePorts['wait'],
-  from = Number.POSITIVE_INFINITY,
+  fromStart = false,
 ): AsyncGenerator<string> {
-  const { size, ino } = await stat(path);
-  let offset = Math.min(from, size);
-  let inode = ino;
-  let rest = '';
+  const followed = new Map<string, FollowedFile>();
+  for (const file of fromStart ? [] : await list()) followed.set(file, { offset: (await stat(file)).size, rest: '' });
   for (let goesOn = true; goesOn; ) {
     goesOn = await wait(FOLLOW_EVERY_MS);
-    const found = await stat(path).catch(() => undefined);
-    if (found === undefined) continue;
-    if (found.ino !== inode || found.size < offset) {
-      inode = found.ino;
-      offset = 0;
-      rest = '';
-    }
-    while (offset < found.size) {
-      const text = await readFrom(path, offset, found.size);
-      if (text === '') break;
-      offset += text.length;
-      const lines = (rest + text).split('\n');
-      rest = lines.pop() ?? '';
-      yield* lines;
+    const files = await list().catch(() => []);
+    for (const file of files.slice(-MAX_FOLLOWED)) {
+      const known = followed.get(file) ?? { offset: 0, rest: '' };
+      followed.set(file, known);
+      try {
+        yield* newLines(file, known);
+      } catch {
+        // It was taken away meanwhile.
+      }
     }
   }
+}
+
+/** Names the files to follow: those that were chosen, and newer ones of the same path. */
+function followedFiles(files: readonly string[]): () => Promise<readonly string[]> {
+  const newest = files.at(-1) ?? '';
+  const run = readRunName(basename(newest));
+  return async () => {
+    const later = await listFilesOf(resolve(dirname(newest), run?.configured ?? basename(newest))).catch(
+      (): string[] => [],
+    );
+    const at = later.indexOf(newest);
+    return [...files, ...later.slice(at + 1).filter((file) => !files.includes(file))];
+  };
 }
 
 /** Lines that `tail` shows before it follows the file. */
@@ -206,10 +247,6 @@ async function withFiles(
   }
 }
 
-async function* linesOf(files: readonly string[]): AsyncGenerator<string> {
-  for (const file of files) yield* readLines(file);
-}
-
 /** Every event of the lines, with its line. Lines that are not events are skipped. */
 async function* readRecords(lines: AsyncIterable<string>, join = createEventJoiner()): AsyncGenerator<FoundEvent> {
   for await (const line of lines) {
@@ -218,24 +255,31 @@ async function* readRecords(lines: AsyncIterable<string>, join = createEventJoin
   }
 }
 
-async function lastRecords(records: AsyncIterable<FoundEvent>): Promise<readonly FoundEvent[]> {
+async function lastRecords(files: readonly string[]): Promise<readonly FoundEvent[]> {
   let last: FoundEvent[] = [];
-  for await (const found of records) {
+  for await (const found of readRecords(readLinesOf(files))) {
     last.push(found);
     if (last.length > TAIL_LINES * 2) last = last.slice(-TAIL_LINES);
   }
   return last.slice(-TAIL_LINES);
 }
 
+/** The last events of files, of which older ones are read only if the newer ones have too few. */
+async function lastOf(files: readonly string[]): Promise<readonly FoundEvent[]> {
+  for (let count = 1; count < files.length && !files.includes(STDIN); count *= 2) {
+    const last = await lastRecords(files.slice(-count));
+    if (last.length === TAIL_LINES) return last;
+  }
+  return lastRecords(files);
+}
+
 /** Prints the last events and, with `follow`, new ones as they are written. */
 export function runAuditTail(options: AuditTailOptions, io: CliIo, ports: AuditFilePorts): Promise<number> {
   return withFiles(options, io, ports, async (files) => {
-    const join = createEventJoiner();
-    const last = await lastRecords(readRecords(linesOf(files), join));
-    for (const found of last) printLine(found, io, options.json);
-    const newest = files.at(-1);
-    if (!options.follow || newest === undefined) return EXIT_FINE;
-    for await (const found of readRecords(followLines(newest, ports.wait), join)) printLine(found, io, options.json);
+    for (const found of await lastOf(files)) printLine(found, io, options.json);
+    if (!options.follow || files.includes(STDIN)) return EXIT_FINE;
+    for await (const found of readRecords(followLines(followedFiles(files), ports.wait)))
+      printLine(found, io, options.json);
     return EXIT_FINE;
   });
 }
@@ -295,7 +339,7 @@ export async function runAuditQuery(options: AuditQueryOptions, io: CliIo, ports
   return withFiles(options, io, ports, async (files) => {
     let alone = 0;
     const rows = createRowPrinter((row) => io.stdout(`${row}\n`));
-    for await (const { record, isAlone } of readRecords(linesOf(files))) {
+    for await (const { record, isAlone } of readRecords(readLinesOf(files))) {
       names.see(record);
       const isChosen = isMatch(record, filter);
       if (options.json !== true) rows.add(record, isChosen);
@@ -325,7 +369,7 @@ export function runAuditShow(options: AuditShowOptions, io: CliIo, ports: AuditF
     let count = 0;
     let alone = 0;
     let decided: AuditRecord | undefined;
-    for await (const { record, isAlone } of readRecords(linesOf(files))) {
+    for await (const { record, isAlone } of readRecords(readLinesOf(files))) {
       if (!hasId(record, options.id)) continue;
       count += 1;
       alone += Number(isAlone);

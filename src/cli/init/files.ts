@@ -2,6 +2,7 @@
 // upstream are quoted, and a policy grants only names that it lists. docs/reference/commands.md#init-and-dev---save;
 // docs/reference/configuration.md; docs/reference/policies.md.
 
+import { IGNORED_AUDIT_FILES } from '../../audit/run-name.js';
 import type { Network } from '../../config/settings.js';
 import { pendingOf } from '../../pins/approval.js';
 import { type Lock, type Pin, versionsOf } from '../../pins/lock.js';
@@ -58,8 +59,8 @@ export function initPaths(name: string): InitPaths {
   };
 }
 
-/** What must not be committed: secrets, and the audit file with its lease and what it was rotated to. */
-export const IGNORED: readonly string[] = [`/${SECRETS_FOLDER}/`, '/audit.jsonl*'];
+/** What must not be committed: secrets, the audit files of runs, and what earlier versions wrote. */
+export const IGNORED: readonly string[] = [`/${SECRETS_FOLDER}/`, ...IGNORED_AUDIT_FILES];
 
 /** The endpoint that clients use, which is also the audience of their tokens. */
 export function resourceOf({ publicUrl, name }: InitAnswers): string {

@@ -25,7 +25,7 @@ import { type PolicyQuery, type PolicySet, TARGET_KINDS, type TargetKind } from 
 import { isObject, type JsonObject, parseObject, type Target } from '../../protocol/jsonrpc.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
 import { countOf, describeReadError } from '../../text/wording.js';
-import { numbered } from '../audit/read.js';
+import { readLog } from '../audit/read.js';
 import {
   type CliIo,
   type Command,
@@ -357,13 +357,11 @@ async function findCall(
   const groups = new Map<string, Set<string>>();
   const join = createEventJoiner();
   let found: AuditRecord | undefined;
-  for (const file of log) {
-    for await (const { line } of numbered(resolve(io.cwd, file))) {
-      const record = parseObject(line);
-      if (record === undefined) continue;
-      noteGroups(record, groups);
-      if (isDecision(record) && hasId(record, id)) found = join(record, line.length).record;
-    }
+  for await (const line of readLog(log, io.cwd)) {
+    const record = parseObject(line);
+    if (record === undefined) continue;
+    noteGroups(record, groups);
+    if (isDecision(record) && hasId(record, id)) found = join(record, line.length).record;
   }
   if (found === undefined) return 'error: the audit files have no decision with this id\n';
   return (
@@ -455,7 +453,7 @@ export function explainCommand(io: CliIo, ports: WorkspacePorts): Command {
       const decision = command.command('decision').description('Explain a recorded decision under the current rules.');
       withConfigOption(decision, io)
         .argument('<id>', 'id of the decision')
-        .requiredOption('--log <file...>', 'audit files, oldest first')
+        .requiredOption('--log <file...>', 'audit files, oldest first, or the folder that they are in')
         .option('--policies <folder>', 'policies other than those that the gateway file names')
         .option('--json', 'print JSON')
         .action(async (id: string, options: Omit<ExplainDecisionOptions, 'id'>) =>

@@ -6,12 +6,11 @@
 // pure.
 // docs/reference/commands.md#test-explain-and-replay; docs/reference/audit.md.
 
-import { resolve } from 'node:path';
 import { InvalidArgumentError } from 'commander';
 import type { AuditRecord } from '../../audit/chain.js';
 import { createEventJoiner } from '../../audit/query.js';
 import { type GroupsByToken, isDecision, noteGroups, type RecordedCall, readCall } from '../../audit/recorded.js';
-import { type ChainVerdict, ChainVerifier } from '../../audit/verify.js';
+import type { ChainVerdict } from '../../audit/verify.js';
 import { compilePolicies } from '../../policy/compile/compile.js';
 import type { PolicyDocument, RuleDocument } from '../../policy/compile/documents.js';
 import { type KnownVerdict, writtenRules } from '../../policy/explain.js';
@@ -21,7 +20,7 @@ import { type Json, type JsonObject, parseObject } from '../../protocol/jsonrpc.
 import { makeVisible, quoteYaml, toVisibleJson } from '../../text/escaping.js';
 import { groupBy } from '../../text/grouping.js';
 import { countOf } from '../../text/wording.js';
-import { numbered, readKeys, readLines } from '../audit/read.js';
+import { readKeys, readLog, verifyLog } from '../audit/read.js';
 import {
   type CliIo,
   type Command,
@@ -35,7 +34,7 @@ import { renderVerdict } from './explain.js';
 import { evaluate, evaluateAgain, openWorkspace, type Workspace, type WorkspacePorts } from './workspace.js';
 
 type LogOptions = {
-  /** Audit files, the oldest first. */
+  /** Audit files, the oldest first, or folders of them. */
   readonly log: readonly string[];
   /** Public keys that checkpoints have to be signed with. */
   readonly key?: readonly string[];
@@ -55,28 +54,22 @@ type VerifiedLog = {
  * @throws UsageError if the chain is damaged or a file cannot be read.
  */
 async function openLog({ log, key = [] }: LogOptions, io: CliIo): Promise<VerifiedLog> {
-  const files = log.map((file) => resolve(io.cwd, file));
   const groups = new Map<string, Set<string>>();
   let lastMs = 0;
   const publicKeys = await readKeys(key, io.cwd).catch((error: unknown) => {
     const why = error instanceof Error ? error.message : 'unreadable';
     throw new UsageError(`error: ${makeVisible(why)}\n`);
   });
-  const verifier = new ChainVerifier(publicKeys.length === 0 ? {} : { publicKeys });
-  for (const [index, file] of files.entries()) {
-    for await (const { line, number } of numbered(file)) {
-      verifier.push(line, log[index] ?? file, number);
-      const record = parseObject(line);
-      if (record === undefined || !isDecision(record)) continue;
-      noteGroups(record, groups);
-      lastMs = Math.max(lastMs, Date.parse(String(record['time'])) || 0);
-    }
-  }
-  const verdict = verifier.end();
+  const verdict = await verifyLog(log, publicKeys.length === 0 ? {} : { publicKeys }, io.cwd, (line) => {
+    const record = parseObject(line);
+    if (record === undefined || !isDecision(record)) return;
+    noteGroups(record, groups);
+    lastMs = Math.max(lastMs, Date.parse(String(record['time'])) || 0);
+  });
   const [damage] = verdict.faults;
   if (damage !== undefined) throw new UsageError(damageOf(damage));
   for (const text of verdict.unchecked) io.stderr(`note: not checked: ${makeVisible(text)}\n`);
-  return { groups, lastMs, decisions: () => readDecisions(files) };
+  return { groups, lastMs, decisions: () => readDecisions(log, io.cwd) };
 }
 
 function damageOf({ file, line, kind, message }: ChainVerdict['faults'][number]): string {
@@ -84,13 +77,11 @@ function damageOf({ file, line, kind, message }: ChainVerdict['faults'][number])
   return `error: ${what}: ${makeVisible(`${file}:${line} ${kind}: ${message}`)}\n`;
 }
 
-async function* readDecisions(files: readonly string[]): AsyncGenerator<AuditRecord> {
+async function* readDecisions(log: readonly string[], cwd: string): AsyncGenerator<AuditRecord> {
   const join = createEventJoiner();
-  for (const file of files) {
-    for await (const line of readLines(file)) {
-      const record = parseObject(line);
-      if (record !== undefined && isDecision(record)) yield join(record, line.length).record;
-    }
+  for await (const line of readLog(log, cwd)) {
+    const record = parseObject(line);
+    if (record !== undefined && isDecision(record)) yield join(record, line.length).record;
   }
 }
 
@@ -279,7 +270,7 @@ export function replayCommand(io: CliIo, ports: WorkspacePorts): Command {
     ],
     configure(command, finish) {
       withConfigOption(command, io)
-        .requiredOption('--log <file...>', 'audit files, oldest first')
+        .requiredOption('--log <file...>', 'audit files, oldest first, or the folder that they are in')
         .option('--policies <folder>', 'policies other than those that the gateway file names')
         .option('--key <public...>', 'public key that checkpoints must be signed with')
         .option('--group <group>', 'only decisions about callers who are known to be in it')

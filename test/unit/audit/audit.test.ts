@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
@@ -21,7 +21,7 @@ import { QUEUE_CAPACITY } from '../../../src/audit/sink.js';
 import { AUDIT_SCHEMA } from '../../../src/config/schema/outputs.js';
 import type { AuditSettings } from '../../../src/config/settings.js';
 import { fold } from '../../../src/policy/record.js';
-import { verifyChain } from '../../support/audit-chain.js';
+import { readAudit, verifyChain } from '../../support/audit-chain.js';
 import { countingMeters, NOW, ring, sampleRecord, versions } from './samples.js';
 
 let folder = '';
@@ -49,6 +49,8 @@ function rig(change: Partial<AuditPorts> = {}, settings: Partial<AuditSettings> 
       durability: 'written',
       onFailure: 'block',
       checkpointEveryMs: 3_600_000,
+      rotate: { size: 1e9, ageMs: 1e9 },
+      retainMs: undefined,
       ...settings,
     },
     instance: 'run-1',
@@ -58,7 +60,9 @@ function rig(change: Partial<AuditPorts> = {}, settings: Partial<AuditSettings> 
     now: () => clock.ms,
     meters,
     newWriter: (sink) =>
-      sink.type === 'file' ? createAuditFile(sink.path) : createAuditStream(() => Promise.resolve()),
+      sink.type === 'file'
+        ? createAuditFile(sink.path, { instance: 'run-1' })
+        : createAuditStream(() => Promise.resolve()),
     onState: (error) => errors.push(error),
     ...change,
   });
@@ -74,14 +78,14 @@ function denied() {
 }
 
 async function events(): Promise<Record<string, unknown>[]> {
-  const text = await readFile(path, 'latin1');
+  const text = await readAudit(path);
   return text
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-const full = () => createAuditFile('/dev/full');
+const full = () => createAuditFile('/dev/full', { instance: 'run-1' });
 
 describe('createAudit', () => {
   it('[O-80] an allow is in the file before it is said to be durable', async () => {
@@ -105,7 +109,7 @@ describe('createAudit', () => {
       detail: { event: 'started', public_key: ring.publicKeys()[0]?.publicKey },
     });
     const publicKeys = [ring.publicKeys()[0]?.publicKey ?? ''];
-    const lines = (await readFile(path, 'latin1')).trimEnd().split('\n');
+    const lines = (await readAudit(path)).trimEnd().split('\n');
     expect(verifyChain(lines, { publicKeys }).isWhole).toBe(true);
   });
 
@@ -127,7 +131,7 @@ describe('createAudit', () => {
 
   it('[O-81] a decision that nobody waits for is written once its sink can be written again', async () => {
     let isFull = false;
-    const file = createAuditFile(path);
+    const file = createAuditFile(path, { instance: 'run-1' });
     const commit = (bytes: Buffer) => (isFull ? Promise.reject(new Error('full')) : file.commit(bytes));
     const { audit } = rig({ newWriter: () => ({ ...file, commit }) });
     await audit.start();
@@ -172,7 +176,7 @@ describe('createAudit', () => {
       { type: 'file', path: second },
     ] as const;
     let isFull = false;
-    const broken = createAuditFile(second);
+    const broken = createAuditFile(second, { instance: 'run-1' });
     const { audit, meters } = rig(
       {
         newWriter: (sink) =>
@@ -181,7 +185,7 @@ describe('createAudit', () => {
                 ...broken,
                 commit: (bytes) => (isFull ? Promise.reject(new Error('full')) : broken.commit(bytes)),
               }
-            : createAuditFile(path),
+            : createAuditFile(path, { instance: 'run-1' }),
       },
       { sinks },
     );
@@ -196,7 +200,7 @@ describe('createAudit', () => {
     audit.checkpoint();
     await audit.close();
     for (const file of [path, second]) {
-      const lines = (await readFile(file, 'latin1')).trimEnd().split('\n');
+      const lines = (await readAudit(file)).trimEnd().split('\n');
       expect(verifyChain(lines).faults).toEqual([]);
       // Its own chain's checkpoint, and a copy of the other's: the second place.
       const epochs = lines

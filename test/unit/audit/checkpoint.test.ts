@@ -296,8 +296,7 @@ describe('the checkpoints that a sink writes', () => {
   function memory() {
     let text = '';
     const writer = {
-      prepare: (known: ChainHead | undefined) =>
-        Promise.resolve({ head: known, lifecycleEvents: [], needsLineEnd: false }),
+      prepare: (known: ChainHead | undefined) => Promise.resolve({ head: known }),
       commit(bytes: Buffer) {
         text += bytes.toString('latin1');
         return Promise.resolve();
@@ -341,7 +340,7 @@ describe('the checkpoints that a sink writes', () => {
     const second = memory();
     const again = makeSink({
       ...second.writer,
-      prepare: (known) => Promise.resolve({ head: known ?? left, lifecycleEvents: [], needsLineEnd: false }),
+      prepare: (known) => Promise.resolve({ head: known ?? left }),
     });
     await again.sink.start();
     expect(second.lines()[1]).toContain('"type":"checkpoint"');

@@ -1,6 +1,6 @@
 // What many exchanges share in the audit: one write, one promise, and the texts of what they have in common.
 
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -9,6 +9,7 @@ import { type Audit, createAudit } from '../../../src/audit/audit.js';
 import { decisionEvent, type EventContext } from '../../../src/audit/event.js';
 import { createAuditFile } from '../../../src/audit/file.js';
 import { createEventJoiner } from '../../../src/audit/query.js';
+import { readAudit } from '../../support/audit-chain.js';
 import { countingMeters, NOW, ring, sampleRecord, versions } from './samples.js';
 
 let folder = '';
@@ -24,6 +25,8 @@ beforeEach(async () => {
       durability: 'written',
       onFailure: 'block',
       checkpointEveryMs: 3_600_000,
+      rotate: { size: 1e9, ageMs: 1e9 },
+      retainMs: undefined,
     },
     instance: 'run-1',
     version: '0.1.0',
@@ -32,7 +35,7 @@ beforeEach(async () => {
     now: () => NOW,
     meters: countingMeters(),
     newWriter() {
-      const file = createAuditFile(join(folder, 'audit.jsonl'));
+      const file = createAuditFile(join(folder, 'audit.jsonl'), { instance: 'run-1' });
       return {
         ...file,
         commit(bytes) {
@@ -58,14 +61,14 @@ describe('what exchanges share in the audit', () => {
     expect(commits).toBe(0);
     expect(await Promise.all(waits)).toEqual(Array.from({ length: 100 }, () => true));
     expect(commits).toBe(1);
-    const text = await readFile(join(folder, 'audit.jsonl'), 'latin1');
+    const text = await readAudit(join(folder, 'audit.jsonl'));
     expect(text.match(/"type":"mcp.decision"/g)).toHaveLength(100);
   });
 
   it('[PRF-05] decisions that come one after the other are each in the file before they go on', async () => {
     for (let round = 1; round <= 3; round += 1) {
       expect(await audit.decision(sampleRecord())).toBe(true);
-      const text = await readFile(join(folder, 'audit.jsonl'), 'latin1');
+      const text = await readAudit(join(folder, 'audit.jsonl'));
       expect(text.match(/"type":"mcp.decision"/g)).toHaveLength(round);
     }
     expect(commits).toBe(3);

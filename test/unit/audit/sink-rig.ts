@@ -4,14 +4,17 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import {
   type ChainHead,
+  type Checkpoint,
   type CheckpointBounds,
   checkpointBytes,
   checkpointDetail,
   createGroupBytes,
+  linkDetail,
   MAX_LINES_BETWEEN_CHECKPOINTS,
   startChain,
 } from '../../../src/audit/chain.js';
 import { buildEvent, type EventText } from '../../../src/audit/event.js';
+import { listFilesOf } from '../../../src/audit/folder.js';
 import { AuditSink, type ChainWriter } from '../../../src/audit/sink.js';
 import type { ChainVerdict } from '../../../src/audit/verify.js';
 import { verifyChain } from '../../support/audit-chain.js';
@@ -26,7 +29,7 @@ export function lifecycle(event: string, detail: Record<string, string | number>
 /** The next line of a chain, without its line feed, and the head that it makes. */
 export function linkLine(head: ChainHead, event: EventText): { readonly line: string; readonly head: ChainHead } {
   const group = createGroupBytes(head);
-  group.begin(head, false);
+  group.begin(head);
   group.add(event);
   return { line: group.bytes().toString('latin1').trimEnd(), head: group.head() };
 }
@@ -66,17 +69,24 @@ export function makeSink(writer: ChainWriter, bounds: CheckpointBounds = BOUNDS)
   const results = new Map<string, number>();
   const states: (string | undefined)[] = [];
   const clock = { ms: NOW };
+  const sign = (head: ChainHead): Checkpoint => {
+    const point = { ...head, time: new Date(NOW).toISOString(), bounds };
+    return { ...point, ...ring.sign(checkpointBytes(point)) };
+  };
   const sink = new AuditSink('file', writer, {
     lifecycle,
+    opening(event, opening) {
+      const after = opening?.after && { ...opening.after, checkpoint: sign(opening.after.head) };
+      const link = opening === undefined ? {} : linkDetail(opening.file, after, opening.skipped);
+      return lifecycle(event, { ...(opening?.why === undefined ? {} : { why: opening.why }), ...link });
+    },
     checkpoint(head: ChainHead) {
-      const point = { ...head, time: new Date(NOW).toISOString(), bounds };
-      const detail = checkpointDetail({ ...point, ...ring.sign(checkpointBytes(point)) });
-      return buildEvent({ type: 'checkpoint', detail }, context);
+      return buildEvent({ type: 'checkpoint', detail: checkpointDetail(sign(head)) }, context);
     },
     bounds,
     newEpoch() {
       epochs += 1;
-      return `epoch-${epochs}`;
+      return `epoch-${process.pid}-${epochs}`;
     },
     monotonicMs: () => clock.ms,
     onResult: (result, count) => results.set(result, (results.get(result) ?? 0) + count),
@@ -87,9 +97,10 @@ export function makeSink(writer: ChainWriter, bounds: CheckpointBounds = BOUNDS)
   return { sink, results, states, clock };
 }
 
-/** Lines of files, as the verifier wants them. */
+/** Lines of the files of configured paths, as the verifier wants them. */
 export async function linesOf(...paths: readonly string[]): Promise<string[]> {
-  const texts = await Promise.all(paths.map((path) => readFile(path, 'latin1')));
+  const files = await Promise.all(paths.map(listFilesOf));
+  const texts = await Promise.all(files.flat().map((path) => readFile(path, 'latin1')));
   return texts.flatMap((text) => text.replace(/\n$/, '').split('\n'));
 }
 

@@ -12,7 +12,7 @@ function createGatedWriter() {
   const gates: Gate[] = [];
   let isOpen = true;
   const writer: ChainWriter = {
-    prepare: (known) => Promise.resolve({ head: known, lifecycleEvents: [], needsLineEnd: false }),
+    prepare: (known) => Promise.resolve({ head: known }),
     commit: (bytes) =>
       new Promise<void>((resolve, reject) => {
         const release = (): void => {

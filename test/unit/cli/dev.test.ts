@@ -146,7 +146,7 @@ describe('[E-40] a line for a decision', () => {
     let isOver = false;
     const wait = (): Promise<boolean> => sleep(1).then(() => !isOver);
     const follow = async (): Promise<void> => {
-      for await (const line of followLines(file, wait, 0)) lines.push(line);
+      for await (const line of followLines(async () => [file], wait, true)) lines.push(line);
     };
     const following = follow();
     await expect.poll(() => lines).toEqual(['one']);

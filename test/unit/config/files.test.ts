@@ -78,7 +78,7 @@ describe('[C-17] changes of files', () => {
     await put(held, 'a');
     await symlink(held, file);
     await writeFile(own, '');
-    const { reached, calls } = await watchOver({ ...only(file), own: [own] }, NEVER_MS);
+    const { reached, calls } = await watchOver({ ...only(file), isOwn: (one) => one === own }, NEVER_MS);
     // No folder that is watched tells of this change: what follows decides whether anyone looks.
     await put(held, 'b');
     await writeFile(own, 'a line');

@@ -162,9 +162,9 @@ describe('dev --save', () => {
     const file = join(saved, '.gitignore');
     writeFileSync(file, '/dist\nstdio-token');
     await addIgnored(saved, ignoredFiles(setup().server));
-    expect(readFileSync(file, 'utf8')).toBe('/dist\nstdio-token\n/audit.jsonl*\n/stdio-token\n');
+    expect(readFileSync(file, 'utf8')).toBe('/dist\nstdio-token\n/stdio-token\n');
     expect(await save()).toBeUndefined();
-    expect(readFileSync(file, 'utf8')).toBe('/dist\nstdio-token\n/audit.jsonl*\n/stdio-token\n');
+    expect(readFileSync(file, 'utf8')).toBe('/dist\nstdio-token\n/stdio-token\n');
   });
 
   it('finds a secret that it would overwrite, and a link that leads nowhere', async () => {

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -14,8 +14,8 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-function versionOf(counter: number, sha256 = `${counter}`): Version {
-  const signed = new Map([['github', { counter, sha256 }]]);
+function versionOf(counter: number, sha256 = `${counter}`, upstream = 'github'): Version {
+  const signed = new Map([[upstream, { counter, sha256 }]]);
   const settings = { file: '/srv/gateway.yaml', pinsDir: '/srv/pins', signing: {} };
   // The parts that counters read.
   return { signed, settings } as unknown as Version;
@@ -74,8 +74,33 @@ describe('[L-93] counters of lock files', () => {
     expect(await refused(second, versionOf(2), 'start')).toContain('its counter is 2, and 3 was');
     expect(await refused(second, versionOf(3, 'other'), 'start')).toContain('differs from the file');
     expect(await refused(second, versionOf(3), 'start')).toBeUndefined();
-    const { counters } = JSON.parse(await readFile(`${path}.lock-counters`, 'utf8'));
+    const { counters } = JSON.parse(await readFile(join(folder, 'audit.lock-counters'), 'utf8'));
     expect(counters).toEqual({ github: { counter: 3, sha256: '3' } });
+  });
+
+  it('are taken over from the place of earlier versions', async () => {
+    const path = join(folder, 'audit.jsonl');
+    const former = `${path}.lock-counters`;
+    const seen = { counters: { github: { counter: 3, sha256: '3' }, other: { counter: 9, sha256: '9' } } };
+    await writeFile(former, JSON.stringify({ schema: 'sallyport.lock-counters/1', ...seen }));
+    expect(await refused(countersOf({ path }), versionOf(2), 'start')).toContain('its counter is 2, and 3 was');
+    // Nothing has taken effect yet.
+    expect(JSON.parse(await readFile(former, 'utf8'))).toMatchObject(seen);
+    expect(await refused(countersOf({ path }), versionOf(3), 'start')).toBeUndefined();
+    expect(JSON.parse(await readFile(join(folder, 'audit.lock-counters'), 'utf8'))).toMatchObject(seen);
+    await expect(readFile(former)).rejects.toThrow('ENOENT');
+  });
+
+  it('lose none of what gateways that share the folder write at the same time', async () => {
+    const path = join(folder, 'audit.jsonl');
+    const names = Array.from({ length: 8 }, (_, index) => `upstream-${index}`);
+    await Promise.all(names.map((name) => refused(countersOf({ path }), versionOf(3, '3', name), 'start')));
+    const { counters } = JSON.parse(await readFile(join(folder, 'audit.lock-counters'), 'utf8'));
+    expect(Object.keys(counters)).toEqual(names);
+    // What one of them left that ended while it wrote is no hindrance for long.
+    await writeFile(join(folder, 'audit.lock-counters.new'), '{');
+    expect(await refused(countersOf({ path }), versionOf(4), 'start')).toBeUndefined();
+    expect(await readFile(join(folder, 'audit.lock-counters'), 'utf8')).toContain('"github"');
   });
 
   it('are forgotten by a restart without a store and a file, which is said', async () => {
@@ -90,7 +115,7 @@ describe('[L-93] counters of lock files', () => {
     const path = join(folder, 'missing/audit.jsonl');
     const counters = countersOf({ path, nowMs: () => nowMs });
     expect(await refused(counters, versionOf(3), 'start')).toBeUndefined();
-    expect(counters.error()).toMatch(/^a restart forgets .*audit\.jsonl\.lock-counters cannot be/);
+    expect(counters.error()).toMatch(/^a restart forgets .*audit\.lock-counters cannot be/);
     expect(await refused(counters, versionOf(2), 'reload')).toContain('is older than one');
     counters.retry();
     expect(counters.error()).toBeDefined();
@@ -98,7 +123,7 @@ describe('[L-93] counters of lock files', () => {
     nowMs = 31_000;
     counters.retry();
     await expect.poll(() => counters.error()).toBeUndefined();
-    expect(await readFile(`${path}.lock-counters`, 'utf8')).toContain('"counter": 3');
+    expect(await readFile(join(folder, 'missing/audit.lock-counters'), 'utf8')).toContain('"counter": 3');
   });
 
   it('are asked of the store: a start waits for it, a running gateway knows its own', async () => {

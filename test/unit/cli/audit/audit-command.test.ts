@@ -13,6 +13,7 @@ import { buildProgram } from '../../../../src/cli/program.js';
 import { AUDIT_SCHEMA } from '../../../../src/config/schema/outputs.js';
 import type { Settings } from '../../../../src/config/settings.js';
 import { createKeyRing } from '../../../../src/state/derived-keys.js';
+import { newestAuditFile } from '../../../support/audit-chain.js';
 import { countingMeters, NOW, ring, sampleRecord, versions } from '../../audit/samples.js';
 import { makeFirstForm } from '../../audit/sink-rig.js';
 
@@ -32,6 +33,8 @@ beforeEach(async () => {
       durability: 'written',
       onFailure: 'block',
       checkpointEveryMs: 3_600_000,
+      rotate: { size: 1e9, ageMs: 1e9 },
+      retainMs: undefined,
     },
     instance: 'run-1',
     version: '0.1.0',
@@ -39,7 +42,7 @@ beforeEach(async () => {
     signer: ring,
     now: () => NOW,
     meters: countingMeters(),
-    newWriter: () => createAuditFile(path),
+    newWriter: () => createAuditFile(path, { instance: 'run-1' }),
   });
   await audit.start();
   await audit.decision(sampleRecord());
@@ -55,6 +58,7 @@ beforeEach(async () => {
   const denied = { ...refused, reasons: [...refused.reasons] };
   audit.outcome(sampleRecord({ id: 'other', target: hostile, decision: denied }), 1);
   await audit.close();
+  await rename(await newestAuditFile(path), path);
 });
 
 afterEach(() => rm(folder, { recursive: true, force: true }));
@@ -161,6 +165,8 @@ describe('audit verify', () => {
         durability: 'written',
         onFailure: 'block',
         checkpointEveryMs: 3_600_000,
+        rotate: { size: 1e9, ageMs: 1e9 },
+        retainMs: undefined,
       },
       instance: 'run-2',
       version: '0.1.0',
@@ -168,28 +174,31 @@ describe('audit verify', () => {
       signer: ring,
       now: () => NOW,
       meters: countingMeters(),
-      newWriter: () => createAuditFile(path),
+      newWriter: () => createAuditFile(path, { instance: 'run-2' }),
     });
     await audit.start();
-    await rename(path, `${path}.1`);
     await audit.decision(sampleRecord());
     await audit.close();
-    const alone = await run(['verify', 'audit.jsonl']);
+    const later = await newestAuditFile(path);
+    const alone = await run(['verify', later]);
     expect([alone.code, alone.stdout.split('\n')[1]?.split(':', 2).join(':')]).toEqual([
       2,
       'not checked: give --key or the older file',
     ]);
-    expect((await run(['verify', 'audit.jsonl', '--key', publicKey])).code).toBe(0);
-    const [continued = ''] = (await readFile(path, 'utf8')).split('\n');
+    expect((await run(['verify', later, '--key', publicKey])).code).toBe(0);
+    const [continued = ''] = (await readFile(later, 'utf8')).split('\n');
     await writeFile(join(folder, 'begun.jsonl'), `${continued}\n`);
     const begun = await run(['verify', 'begun.jsonl']);
-    expect([begun.code, begun.stdout]).toEqual([2, expect.stringContaining('continues at')]);
-    expect(begun.stderr).not.toContain('continues at');
-    const swapped = await run(['verify', 'audit.jsonl', 'audit.jsonl.1']);
-    expect(swapped.stdout).toMatch(/reordered: .*; give the files oldest first$/m);
-    const both = await run(['verify', 'audit.jsonl.1', 'audit.jsonl']);
-    expect([both.code, both.stdout.split('\n')[1]?.slice(0, 9)]).toEqual([0, 'complete:']);
-    expect(JSON.parse((await run(['verify', 'audit.jsonl', '--json'])).stdout)).toMatchObject({
+    expect([begun.code, begun.stdout]).toEqual([2, expect.stringContaining('follows audit.jsonl from 3 on')]);
+    expect(begun.stderr).not.toContain('follows audit.jsonl');
+    await rm(join(folder, 'begun.jsonl'));
+    const swapped = await run(['verify', later, 'audit.jsonl']);
+    expect(swapped.stdout).toMatch(/second-chain: .*; give the files oldest first$/m);
+    for (const files of [['audit.jsonl', later], ['.']]) {
+      const both = await run(['verify', ...files]);
+      expect([both.code, both.stdout.split('\n')[1]?.slice(0, 9)]).toEqual([0, 'complete:']);
+    }
+    expect(JSON.parse((await run(['verify', later, '--json'])).stdout)).toMatchObject({
       isWhole: false,
       faults: [],
       unchecked: [expect.stringContaining('give --key')],
