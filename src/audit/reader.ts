@@ -7,6 +7,7 @@ import { type ChainVerdict, ChainVerifier, type VerifyOptions } from './verify.j
 
 /** In place of a file: standard input. */
 export const STDIN = '-';
+const STDIN_FD = 0;
 
 /** A longer line is not an audit line; it is passed on in pieces. */
 export const MAX_LINE_BYTES = 4 * 1024 * 1024;
@@ -14,7 +15,10 @@ export const MAX_LINE_BYTES = 4 * 1024 * 1024;
 /** Lines of a file, or of standard input, as Latin-1 text, one character per byte. Rejects if it cannot be read. */
 export async function* readLines(path: string): AsyncGenerator<string> {
   let rest = '';
-  const stream = path === STDIN ? process.stdin.setEncoding('latin1') : createReadStream(path, { encoding: 'latin1' });
+  const stream =
+    path === STDIN
+      ? createReadStream('', { fd: STDIN_FD, encoding: 'latin1' })
+      : createReadStream(path, { encoding: 'latin1' });
   for await (const chunk of stream) {
     const lines = (rest + String(chunk)).split('\n');
     rest = lines.pop() ?? '';

@@ -498,6 +498,8 @@ export class ChainVerifier {
   readonly #runs = new Map<string, RunVerifier>();
   readonly #wanted = new Map<string, Map<number, string | undefined>>();
   readonly #starts: Start[] = [];
+  /** Last lines of chains that signed first lines of others name. */
+  readonly #linked: Checkpoint[] = [];
   /** Last lines of files that signed checkpoints say were removed. */
   readonly #removed = new Set<string>();
   /** Files without a complete line, by their names; and the names of those that a later start has passed over. */
@@ -555,9 +557,6 @@ export class ChainVerifier {
     const run = known ?? this.#newRun(line.epoch, position);
     if (known === undefined) this.#starts.push({ ...position, link, run });
     for (const name of link.skipped) this.#skipped.add(name);
-    const { checkpoint, torn } = link.after ?? {};
-    if (checkpoint !== undefined && checkpoint.epoch !== line.epoch)
-      this.#runs.get(checkpoint.epoch)?.acceptTorn(torn?.bytes, torn?.sha256);
     return run;
   }
 
@@ -566,24 +565,31 @@ export class ChainVerifier {
       error: (at, kind, message) => this.#addError(at, kind, message),
       note: (text) => void this.#notes.push(text),
       removed: (point) => void this.#removed.add(keyOf(point)),
-      linked: (point) => this.#signLinked(point),
+      linked: (point) => void this.#linked.push(point),
     };
     const run = new RunVerifier(this.#options.publicKeys, report, position, this.#wanted.get(epoch));
     this.#runs.set(epoch, run);
     return run;
   }
 
-  /** A line of another chain signs this one: all lines up to it are covered. */
-  #signLinked(point: Checkpoint): void {
-    const run = this.#runs.get(point.epoch);
-    if (run?.head?.seq === point.seq && run.head.hash === point.hash) run.signEnd();
+  /** What files say of the ends of the files before them. */
+  #endRuns(runs: readonly RunVerifier[]): void {
+    for (const { link, run } of this.#starts) {
+      const before = this.#runs.get(link.after?.checkpoint.epoch ?? '');
+      if (before !== run) before?.acceptTorn(link.after?.torn?.bytes, link.after?.torn?.sha256);
+    }
+    for (const point of this.#linked) {
+      const run = this.#runs.get(point.epoch);
+      if (run?.head?.seq === point.seq && run.head.hash === point.hash) run.signEnd();
+    }
+    for (const [name, run] of this.#unreadable) if (this.#skipped.has(name) && run.head === undefined) run.passOver();
+    for (const run of runs) run.end();
   }
 
   /** Ends the verification. */
   end(): ChainVerdict {
     const runs = [...this.#runs.values()];
-    for (const [name, run] of this.#unreadable) if (this.#skipped.has(name) && run.head === undefined) run.passOver();
-    for (const run of runs) run.end();
+    this.#endRuns(runs);
     const lines = runs.reduce((sum, run) => sum + run.lines, 0);
     if (lines === 0) this.#addError(this.#last, 'empty', 'there is no record');
     this.#checkStarts();

@@ -8,6 +8,8 @@ import { verifyAuditFiles } from '../../src/audit/reader.js';
 import { readRunName } from '../../src/audit/run-name.js';
 import { type ChainVerdict, ChainVerifier, type VerifyOptions } from '../../src/audit/verify.js';
 
+export { listFilesOf };
+
 /** Verifies the lines of one file (Latin-1 text, without line feeds). */
 export function verifyChain(lines: Iterable<string>, options: VerifyOptions = {}, file = 'audit'): ChainVerdict {
   const verifier = new ChainVerifier(options);
