@@ -15,7 +15,7 @@ import { MAX_FOREIGN_CHARACTERS } from '../../src/text/escaping.js';
 
 const GENERATED = '<!-- Rendered from the source. Change the source, then run the tests with UPDATE_REFERENCE=1. -->';
 
-const MS_PER_SECOND = 1000;
+const _MS_PER_SECOND = 1000;
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;

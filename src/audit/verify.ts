@@ -572,12 +572,16 @@ export class ChainVerifier {
     return run;
   }
 
-  /** What files say of the ends of the files before them. */
-  #endRuns(runs: readonly RunVerifier[]): void {
-    for (const { link, run } of this.#starts) {
-      const before = this.#runs.get(link.after?.checkpoint.epoch ?? '');
-      if (before !== run) before?.acceptTorn(link.after?.torn?.bytes, link.after?.torn?.sha256);
+  /** Each first line of a file says what is torn at the end of the file before. */
+  #acceptTornEnds(): void {
+    for (const { link } of this.#starts) {
+      const { checkpoint, torn } = link.after ?? {};
+      if (torn !== undefined) this.#runs.get(checkpoint?.epoch ?? '')?.acceptTorn(torn.bytes, torn.sha256);
     }
+  }
+
+  #endRuns(runs: readonly RunVerifier[]): void {
+    this.#acceptTornEnds();
     for (const point of this.#linked) {
       const run = this.#runs.get(point.epoch);
       if (run?.head?.seq === point.seq && run.head.hash === point.hash) run.signEnd();

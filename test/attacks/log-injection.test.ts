@@ -1,7 +1,6 @@
 // Cases 85, 88, 90 and 94: names that break logs, URIs that leave their rule, rules that contradict each
 // other, and an end under load that loses no line.
 
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readAudit } from '../support/audit-chain.js';

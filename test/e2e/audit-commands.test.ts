@@ -3,7 +3,7 @@
 
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -97,9 +97,7 @@ describe('[O-16] the audit of a running gateway', () => {
       .split('\n')
       .filter((one) => one.includes('"mcp.outcome"') && one.includes('"read_record"'));
     expect(Object.keys(JSON.parse(line))).not.toContain('args');
-    const pair = (await readText())
-      .split('\n')
-      .filter((one) => one.includes(JSON.parse(line).decision.id));
+    const pair = (await readText()).split('\n').filter((one) => one.includes(JSON.parse(line).decision.id));
     expect(pair.join('\n').length).toBeLessThan(1_800);
   });
 

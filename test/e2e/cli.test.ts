@@ -6,7 +6,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import { type DemoFiles, writeDemoFiles } from '../../src/dev/files.js';
 import { newestAuditFile, readAudit } from '../support/audit-chain.js';
@@ -312,7 +312,8 @@ describe('serve', () => {
   });
 
   it('[E-34] leaves an audit that verifies, and does not once a line is gone', async () => {
-    const verify = (...more: string[]) => runSallyport(['audit', 'verify', dirname(files.auditFile), ...more], { cwd: folder });
+    const verify = (...more: string[]) =>
+      runSallyport(['audit', 'verify', dirname(files.auditFile), ...more], { cwd: folder });
     const verdict = await verify();
     expect(verdict.stdout).toMatch(
       /^unsigned: 0 lines.*\ncomplete: the chain of \d+ lines with \d+ signed checkpoints? was verified, head /,

@@ -133,7 +133,9 @@ describe('dev', () => {
       expect(written).toContain('# As in dev: arguments: {undeclared: observe, coerce: true}\n');
       expect(written).not.toContain(secret.slice('Bearer '.length));
       expect(written).not.toContain(stdioEntry);
-      expect(await readFile(join(setup, '.gitignore'), 'utf8')).toBe('mine\n/audit-*.jsonl\n/audit.jsonl*\n/audit.lock-counters*\n/stdio-token\n');
+      expect(await readFile(join(setup, '.gitignore'), 'utf8')).toBe(
+        'mine\n/audit-*.jsonl\n/audit.jsonl*\n/audit.lock-counters*\n/stdio-token\n',
+      );
       expect(written).toContain(`publicUrl: ${new URL(url).origin}\n`);
       expect(written).toContain(`port: ${new URL(url).port}}`);
       const again = await runSallyport(['dev', ...save, ...(await onFreePort()), ...command], {

@@ -2,7 +2,6 @@
 // it is called and however it ends; without secrets, and bounded.
 
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { readAudit } from '../support/audit-chain.js';

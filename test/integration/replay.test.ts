@@ -1,7 +1,7 @@
 // The commands that read decisions again, on what a running gateway has recorded: which would be others under other
 // policies, which rule decided one of them, and the policy that a group would need.
 
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readAudit } from '../support/audit-chain.js';

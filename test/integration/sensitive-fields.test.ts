@@ -2,7 +2,6 @@
 // from the record.
 
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { readAudit } from '../support/audit-chain.js';

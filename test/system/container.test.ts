@@ -142,12 +142,7 @@ describe('the container image', () => {
     await must('podman', ['stop', '-t', '20', NAME]);
     const inspected = JSON.parse(await must('podman', ['inspect', NAME]))[0];
     expect(inspected.State.ExitCode).toBe(143);
-    const verified = await run('node', [
-      join(ROOT, 'dist/main.js'),
-      'audit',
-      'verify',
-      join(folder, 'audit'),
-    ]);
+    const verified = await run('node', [join(ROOT, 'dist/main.js'), 'audit', 'verify', join(folder, 'audit')]);
     expect(verified.stderr + verified.stdout).not.toBe('');
     expect(verified.code).toBe(0);
   });

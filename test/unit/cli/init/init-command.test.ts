@@ -220,7 +220,9 @@ describe('[C-26] init', () => {
   it('adds to a .gitignore what is missing there, once', async () => {
     await writeFile(join(folder, '.gitignore'), 'node_modules\n/secrets/');
     await run(FLAGS);
-    expect(await read('.gitignore')).toBe('node_modules\n/secrets/\n/audit-*.jsonl\n/audit.jsonl*\n/audit.lock-counters*\n');
+    expect(await read('.gitignore')).toBe(
+      'node_modules\n/secrets/\n/audit-*.jsonl\n/audit.jsonl*\n/audit.lock-counters*\n',
+    );
   });
 });
 
