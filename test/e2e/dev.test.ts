@@ -94,7 +94,7 @@ describe('dev', () => {
       running = dev;
       await expect.poll(dev.stdout, { timeout: LONG / 2 }).toContain('Press Ctrl-C');
       expect(dev.stdout()).toMatch(/^approved +17 tools, 4 prompts, 2 templates from /m);
-      expect(dev.stdout()).toMatch(/^audit +\S+audit\.jsonl /m);
+      expect(dev.stdout()).toMatch(/^audit +\S+audit-\*\.jsonl /m);
       const url = /^endpoint +(\S+)/m.exec(dev.stdout())?.[1] ?? '';
       const token = /^export TOKEN=(\S+)$/m.exec(dev.stdout())?.[1] ?? '';
       for (const connect of [() => connectSdkV1(url, { token }), () => connectSdkV2(url, '2026', { token })]) {
