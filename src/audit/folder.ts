@@ -41,13 +41,13 @@ const END_BYTES = [64 * 1024, 1024 * 1024] as const;
 const READ_FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** Reads the last bytes of a file as Latin-1 text. */
-async function readLast(path: string, bytes: number): Promise<{ readonly text: string; readonly isWhole: boolean }> {
+async function readLast(path: string, bytes: number): Promise<{ readonly text: string; readonly isEntire: boolean }> {
   const handle = await open(path, READ_FILE);
   try {
     const { size } = await handle.stat();
     const length = Math.min(size, bytes);
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, size - length);
-    return { text: buffer.toString('latin1', 0, bytesRead), isWhole: length === size };
+    return { text: buffer.toString('latin1', 0, bytesRead), isEntire: length === size };
   } finally {
     await handle.close();
   }
@@ -57,9 +57,9 @@ async function readLast(path: string, bytes: number): Promise<{ readonly text: s
 export async function readFileEnd(path: string): Promise<ChainTail> {
   let tail: ChainTail | undefined;
   for (const bytes of END_BYTES) {
-    const { text, isWhole } = await readLast(path, bytes);
+    const { text, isEntire } = await readLast(path, bytes);
     tail = readTail(text);
-    if (tail.head !== undefined || isWhole) return tail;
+    if (tail.head !== undefined || isEntire) return tail;
   }
   return tail ?? readTail('');
 }

@@ -623,13 +623,13 @@ export class ChainVerifier {
 
   /** Checks what the runs say of the files before them. */
   #checkStarts(): void {
-    const followers = new Map<string, Start>();
+    const successors = new Map<string, Start>();
     for (const start of this.#starts) {
       const { link, file } = start;
       const key =
         link.after === undefined ? (readRunName(link.file)?.configured ?? link.file) : keyOf(link.after.checkpoint);
-      const other = followers.get(key);
-      followers.set(key, other ?? start);
+      const other = successors.get(key);
+      successors.set(key, other ?? start);
       const before = link.after === undefined ? 'no file' : link.after.file;
       if (other !== undefined) this.#twoWriters.push(`two writers: ${other.file} and ${file} both follow ${before}`);
       if (link.after !== undefined) this.#checkLink(start, link.after);

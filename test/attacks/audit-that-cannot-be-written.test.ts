@@ -64,7 +64,7 @@ describe('an audit that cannot be written', () => {
     expect(reply.message).toHaveProperty('result');
   }
 
-  async function expectWhole(): Promise<void> {
+  async function expectComplete(): Promise<void> {
     const verdict = await verifyFolder(join(folder, 'log'));
     expect([verdict.faults, verdict.unchecked, verdict.twoWriters]).toEqual([[], [], []]);
   }
@@ -80,7 +80,7 @@ describe('an audit that cannot be written', () => {
     await expectRecovered();
     // Nothing was torn, and nothing begun that could not go on.
     expect(await listFilesOf(file)).toHaveLength(1);
-    await expectWhole();
+    await expectComplete();
   });
 
   it('[X-89] refuses every call while the folder is gone, and recovers alone', async () => {
@@ -89,13 +89,13 @@ describe('an audit that cannot be written', () => {
     await mkdir(join(folder, 'log'));
     await expectRecovered();
     await rename(await newestAuditFile(join(folder, 'gone/audit.jsonl')), join(folder, 'log/earlier.jsonl'));
-    await expectWhole();
+    await expectComplete();
   });
 
   it('[X-89] goes on in a new file when the old one was moved away or removed', async () => {
     await rename(await newestAuditFile(file), join(folder, 'log/moved.jsonl'));
     await expectRecovered();
-    await expectWhole();
+    await expectComplete();
     await rm(await newestAuditFile(file));
     await expectRecovered();
   });

@@ -76,7 +76,7 @@ async function expectComplete(writers: readonly Writer[]): Promise<void> {
 }
 
 /** The faults of the files, but for what a kill tore off at the end of one. */
-async function faults(): Promise<readonly unknown[]> {
+async function damage(): Promise<readonly unknown[]> {
   return (await verifyFolder(folder)).faults.filter(({ kind }) => kind !== 'torn');
 }
 
@@ -88,7 +88,7 @@ describe('processes that write audit files', () => {
       writers.push(writer);
       await until(() => writer.printed().length > 200 * (round + 1));
       await kill(writer);
-      expect(await faults()).toEqual([]);
+      expect(await damage()).toEqual([]);
     }
     await expectComplete(writers);
     const { sink } = makeSink(createAuditFile(path, { instance: 'last' }));
@@ -107,7 +107,7 @@ describe('processes that write audit files', () => {
     const count = one.printed().length;
     await until(() => one.printed().length > count + 10);
     await Promise.all([kill(one), kill(two)]);
-    expect(await faults()).toEqual([]);
+    expect(await damage()).toEqual([]);
     const files = await listFilesOf(path);
     expect(files).toHaveLength(2);
     for (const [index, { child }] of [one, two].entries()) {
@@ -132,7 +132,7 @@ describe('processes that write audit files', () => {
     await goOn();
     await kill(writer);
     expect((await listFilesOf(path)).length).toBeGreaterThan(2);
-    expect(await faults()).toEqual([]);
+    expect(await damage()).toEqual([]);
     const text = (await readAudit(path)) + (await readFile(join(folder, 'moved.jsonl'), 'latin1'));
     for (const name of writer.printed()) expect(text).toContain(`"event":"${name}"`);
   });
