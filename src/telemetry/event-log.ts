@@ -1,9 +1,11 @@
 // Which event becomes which line of the process log, and at which level.
 
 import type { ControlState, GatewayEvents, Listeners } from '../policy/events.js';
+import { REASONS, type Reason } from '../policy/reasons.js';
+import type { RequestRecord } from '../policy/record.js';
 import type { MaskText } from '../text/escaping.js';
 import { errorCode } from '../text/wording.js';
-import { type Log, type LogFields, logRefusal } from './log.js';
+import type { Log, LogFields } from './log.js';
 
 const CONTROL_LINES: { readonly [state in ControlState]: string } = {
   armed: 'control is armed',
@@ -30,11 +32,22 @@ function suppressedField(suppressed: number): LogFields {
   return suppressed > 0 ? { suppressed } : {};
 }
 
+/** At the level of its reason. */
+function logRefusal(log: Log, { upstream, id, decision }: RequestRecord, reason: Reason, suppressed: number): void {
+  const { stage, detail } = decision;
+  log.write(REASONS[reason].level, 'request refused', {
+    ...{ upstream, decision: id, reason, stage },
+    ...(detail !== undefined && { detail }),
+    ...suppressedField(suppressed),
+  });
+}
+
 /** `mask` is for names that an upstream chose, in addition to what the log masks itself. */
 export function createLogListeners(log: Log, mask: MaskText): Listeners {
   return {
     ended({ record, suppressed }) {
-      if (suppressed !== undefined) logRefusal(log, record, suppressed);
+      const [reason] = record.decision.reasons;
+      if (reason !== undefined && suppressed !== undefined) logRefusal(log, record, reason, suppressed);
     },
     failed: ({ decision, error }) => log.write('error', 'request failed', { decision, code: errorCode(error) }),
 

@@ -3,8 +3,6 @@
 // logged as such. The outcomes of calls belong in the audit log.
 
 import { pino } from 'pino';
-import { REASONS } from '../policy/reasons.js';
-import type { RequestRecord } from '../policy/record.js';
 import { cleanForeign, maskSecrets } from '../text/escaping.js';
 
 /** Longer fields are cut: enough for a path, not for a payload. */
@@ -104,17 +102,4 @@ export function createLog(write: (line: string) => void, level: LogLevel = 'info
       logger[at](fields === undefined ? {} : pick(fields), event);
     },
   };
-}
-
-/** Logs that a request was refused, at the level of its reason. `suppressed`: earlier refusals that were not logged. */
-export function logRefusal(log: Log, record: RequestRecord, suppressed = 0): void {
-  const reason = record.decision.reasons[0];
-  if (reason === undefined) return;
-  const { upstream, id } = record;
-  const { stage, detail } = record.decision;
-  log.write(REASONS[reason].level, 'request refused', {
-    ...{ upstream, decision: id, reason, stage },
-    ...(detail !== undefined && { detail }),
-    ...(suppressed > 0 && { suppressed }),
-  });
 }

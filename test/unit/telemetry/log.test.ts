@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { createLog, type LogFields, logRefusal } from '../../../src/telemetry/log.js';
+import type { RequestRecord } from '../../../src/policy/record.js';
+import { createLogListeners } from '../../../src/telemetry/event-log.js';
+import { createLog, type LogFields } from '../../../src/telemetry/log.js';
 import { sampleRecord } from '../audit/samples.js';
 
 function capture(level?: Parameters<typeof createLog>[1]) {
@@ -35,11 +37,13 @@ describe('createLog', () => {
     const { lines, log } = capture('warn');
     log.write('info', 'quiet');
     const { decision } = sampleRecord();
+    const { ended } = createLogListeners(log, (text) => text);
+    const end = (record: RequestRecord) => ended?.({ record, totalMs: 1, suppressed: 0 });
     const refuse = (reason: 'tool-changed' | 'no-matching-allow'): void =>
-      logRefusal(log, sampleRecord({ decision: { ...decision, verdict: 'deny', reasons: [reason] } }));
+      end(sampleRecord({ decision: { ...decision, verdict: 'deny', reasons: [reason] } }));
     refuse('no-matching-allow');
     refuse('tool-changed');
-    logRefusal(log, sampleRecord());
+    end(sampleRecord());
     expect(lines).toHaveLength(1);
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({
       event: 'request refused',
