@@ -11,6 +11,8 @@ export const CONCEPTS = [
   { concept: 'what a rule decides', home: ['src/policy/clauses.ts', 'src/policy/order.ts'] },
   { concept: 'reasons of refusals', home: ['src/policy/reasons.ts'] },
   { concept: 'text that a reader of a message sees', home: ['src/inspection/message-map.ts'] },
+  { concept: 'row of detection', home: ['src/inspection/detector-row.ts'] },
+  { concept: 'pattern of words in a sentence', home: ['src/inspection/definitions/sentence-patterns.ts'] },
   { concept: 'recheck of what leaves', home: ['src/inspection/responses.ts'] },
   {
     concept: 'part of a text',

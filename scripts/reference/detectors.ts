@@ -1,12 +1,14 @@
 // Renders the tables of rows in docs/reference/detectors.md from the rows that the detectors apply. Pure: it takes the
 // page and returns it with these tables; the caller writes the file.
 
+import { FOREIGN_ROWS } from '../../src/inspection/definitions/rows/foreign-words.js';
 import { MARKER_ROWS } from '../../src/inspection/definitions/rows/markers.js';
-import { PARAMETER_ROWS } from '../../src/inspection/definitions/rows/parameters.js';
+import { PARAMETER_ROWS } from '../../src/inspection/definitions/rows/parameter-names.js';
 import { RULE_ROWS } from '../../src/inspection/definitions/sentence-rules.js';
 import type { DetectorRow } from '../../src/inspection/detector-row.js';
 import { INJECTION_ROWS } from '../../src/inspection/detectors/injection-phrases.js';
 import { SECRET_FORMAT_ROWS } from '../../src/inspection/detectors/secret-formats.js';
+import { WORDING_ROWS } from '../../src/inspection/elicitation/form-wording.js';
 
 const [BEGIN, END] = ['<!-- rows: begin -->', '<!-- rows: end -->'];
 
@@ -33,8 +35,18 @@ export const DETECTOR_FAMILIES: readonly Family[] = [
   },
   {
     title: 'Names of parameters in definitions',
-    file: 'src/inspection/definitions/rows/parameters.ts',
+    file: 'src/inspection/definitions/rows/parameter-names.ts',
     rows: PARAMETER_ROWS,
+  },
+  {
+    title: 'Words of other languages in definitions',
+    file: 'src/inspection/definitions/rows/foreign-words.ts',
+    rows: FOREIGN_ROWS,
+  },
+  {
+    title: 'Wording of forms that ask for secrets',
+    file: 'src/inspection/elicitation/form-wording.ts',
+    rows: WORDING_ROWS,
   },
 ];
 

@@ -175,18 +175,6 @@ function tryOthers(
   return concerned.length > 0;
 }
 
-/** A copy of a value in which the places of a pointer are replaced. */
-function mapPlaces(value: Json, [step, ...rest]: readonly string[], replace: (value: Json) => Json): Json {
-  const replaceChild = (child: Json): Json => (rest.length === 0 ? replace(child) : mapPlaces(child, rest, replace));
-  if (Array.isArray(value)) return value.map((item: Json, index) => (isStep(step, index) ? replaceChild(item) : item));
-  if (!isObject(value)) return value;
-  const members = Object.entries(value).map(([name, member]): [string, Json] => [
-    name,
-    isStep(step, name) ? replaceChild(member) : member,
-  ]);
-  return Object.fromEntries(members);
-}
-
 /** Arguments as they may be recorded: nothing of a sensitive field, in its place or in another argument. Never throws. */
 export function hideArguments(args: JsonObject, hidden: SensitiveFields['arguments']): JsonObject {
   try {
@@ -198,14 +186,14 @@ export function hideArguments(args: JsonObject, hidden: SensitiveFields['argumen
 
 function hideFields(args: JsonObject, hidden: SensitiveFields['arguments']): JsonObject {
   const values = new Set<string>();
-  let copy: Json = args;
-  for (const field of hidden) {
-    const steps = field.steps.slice(1);
-    if (steps.length === 0) return {};
-    copy = mapPlaces(copy, steps, (value) => {
-      collectValues(JSON.stringify(value), values);
-      return RECORDED;
-    });
+  const active = hidden.map(({ steps }, field) => ({ field, steps: steps.slice(1) }));
+  const tree = createTree(active);
+  if (tree.ended.length > 0) return {};
+  const places: Place[] = [];
+  const copy = copyWithPlaces(args, tree, places);
+  for (const { holder, key } of places) {
+    collectValues(JSON.stringify(Reflect.get(holder, key)), values);
+    Reflect.set(holder, key, RECORDED);
   }
   const find = createSearch(values, RECORDED);
   const hide = (value: Json): Json => {

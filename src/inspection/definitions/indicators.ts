@@ -10,11 +10,11 @@ import { makeVisible } from '../../text/escaping.js';
 import { pointerOf } from '../../text/json-members.js';
 import { nearestName } from '../message-fields.js';
 import type { DefinitionText } from '../message-map.js';
-import { hasCommand, isFramed, isOrder } from './conditions.js';
 import type { Match, ScannedDefinition, UnnamedFinding } from './finding.js';
 import { CLASS } from './lexicon.js';
-import { occurs, sentenceTest } from './patterns.js';
 import { ROLE_PATTERNS, SENDING_PICTURES, SHELL_COMMANDS } from './rows/markers.js';
+import { hasCommand, isFramed, isOrder } from './sentence-conditions.js';
+import { occurs, sentenceTest } from './sentence-patterns.js';
 import type { Sentence, Token } from './sentences.js';
 
 const MIN_TOKENS = 6;

@@ -1,4 +1,4 @@
-// Finds parameters by whose name a model fills in what it has been told (rows/parameters.ts). A parameter is found
+// Finds parameters by whose name a model fills in what it has been told (rows/parameter-names.ts). A parameter is found
 // wherever it is declared: in a nested schema, as an argument of a prompt, or as a variable in the URI of a template.
 // Pure.
 
@@ -8,7 +8,7 @@ import { makeVisible } from '../../text/escaping.js';
 import { pointerOf, pointerTo } from '../../text/json-members.js';
 import { confusableForm } from '../detectors/unicode.js';
 import type { ScannedDefinition, UnnamedFinding } from './finding.js';
-import { namesSeeking } from './rows/parameters.js';
+import { namesSeeking } from './rows/parameter-names.js';
 import { splitName } from './splitting.js';
 
 /** A parameter with its place. `schema` is undefined where it has no schema of its own. */

@@ -18,6 +18,7 @@ import {
   stripInvisible,
   stripTerminalSequences,
 } from '../detectors/unicode.js';
+import { foreignWords } from './rows/foreign-words.js';
 
 /** A text to be judged, and by what it was hidden, if it was. */
 export type Reading = {
@@ -146,76 +147,9 @@ function joinSpaced(spaced: string): string {
   return text.replace(SPACED, joinRun);
 }
 
-/** An English word, then words of other languages in alphabetic scripts; `*` stands for any ending. */
-const VOCABULARY: readonly (readonly [string, string])[] = [
-  ['user', 'benutzer* nutzer* anwender* utilisateur* usuari* utente utenti utilizador* пользовател* юзер*'],
-  ['never', 'niemals nichts kein keine keinen jamais nunca nada nadie nessun* niente ninguém никогда ничего'],
-  ['not', 'nicht ohne sans não'],
-  [
-    'read',
-    'lies lese lesen öffne* lisez lire ouvrez leer lee lea leia abre abra leggi leggere прочит* прочти считай открой*',
-  ],
-  [
-    'pass',
-    'übergib übergeb* übermitt* schick* sende senden leite transmet* envoyez envoie inclure incluez pasa pasar pase envía envie envíe enviar incluye incluya inserisci* invia coloque* inclua переда* отправ* вставь включи',
-  ],
-  [
-    'tell',
-    'sag sage sagen sagt erwähn* verrat* mitteil* informier* dites mentionne* informez parlez parler révél* digas diga dile menciones dica dire dillo menzion* sappia conte сообща* говори* расска* упомин*',
-  ],
-  ['ignore', 'ignorier* missacht* vergiss ignorez oublie* ignora olvida dimentica esqueça игнорир* забуд*'],
-  ['all', 'alle todas todos toutes tous tutte tutti все всех'],
-  ['previous', 'bisherig* vorherig* vorig* précédent* anterior* antérieur* precedenti прежн* предыдущ*'],
-  ['instructions', 'anweisung* instruccion* istruzion* instruções указани* инструкци*'],
-  ['file', 'datei dateien fichier* archivo arquivo файл*'],
-  ['content', 'inhalt* contenu contenido contenuto conteúdo содержим*'],
-  ['password', 'passwort* passwörter kennwort* contraseña* senha senhas парол*'],
-  ['private key', 'schlüssel* clave claves chave chiave ключ*'],
-  [
-    'conversation',
-    'unterhaltung* gespräch* conversación conversazion* conversa разговор* диалог* переписк* nachricht* messaggi mensajes',
-  ],
-  ['before', 'bevor vor avant antes prima перед прежде'],
-  ['every', 'jedem jeder jedes chaque cada ogni кажд*'],
-  ['call', 'aufruf* verwende* benutz* utiliser usar usare utilizar llamada* appel chiamata использ* вызов*'],
-  ['tool', 'werkzeug* outil outils herramienta* strumento ferramenta инструмент*'],
-  ['parameter', 'feld paramètre* campo parámetro* parametro parâmetro* параметр* поле'],
-  ['must', 'muss musst müssen doit devez debes debe devi deve должен должна нужно'],
-  ['secretly', 'heimlich unbemerkt secrètement discrètement secreto silencio segreto тайно незаметно'],
-];
-
-/** The same for scripts without spaces between words, by characters. */
-const TERMS: readonly (readonly [string, string])[] = [
-  ['user', '用户 使用者 ユーザー 利用者 사용자'],
-  [
-    'never tell user',
-    '不要告诉 不要告訴 不要提及 不要透露 勿告知 请勿告知 别告诉 知らせないで 言わないで 伝えないで 알리지 말하지',
-  ],
-  ['never', '不要 请勿 勿'],
-  ['mention', '提及 提到 透露 告诉 告知'],
-  ['answer', '回复 回答'],
-  ['system prompt', '系统提示词 系统提示'],
-  ['read', '读取 讀取 打开 閱讀 読み 読ん 読む 읽고 읽어 읽은'],
-  ['pass', '传递 傳遞 发送 發送 放入 填入 附加 渡し 入れ 送信 送っ 含め 전달 보내 넣어'],
-  ['ignore', '忽略 无视 無視 무시'],
-  ['all', '所有 全部 すべて 全て 모든'],
-  ['previous', '之前的 先前 以前の これまで 이전'],
-  ['instructions', '指令 指示 说明 지시'],
-  ['file', '文件 檔案 ファイル 파일'],
-  ['content', '内容 內容 내용'],
-  ['password', '密码 密碼 パスワード 비밀번호'],
-  ['private key', '私钥 私鑰 密钥 秘密鍵 개인키'],
-  ['conversation', '对话 對話 聊天记录 会話 대화'],
-  ['before', '之前 使用前 前に 전에'],
-  ['must', '必须 務必 请先 必ず 반드시'],
-  ['parameter', '参数 參數 パラメータ 引数 매개변수'],
-  ['secretly', '悄悄 秘密地 偷偷 密かに 몰래'],
-];
-
-const dictionary = new Map<string, string>();
-for (const [english, list] of VOCABULARY) for (const word of list.split(' ')) dictionary.set(word, english);
-const terms = new Map<string, string>();
-for (const [english, list] of TERMS) for (const term of list.split(' ')) terms.set(term, english);
+const dictionary = foreignWords(false);
+/** The same for languages without blanks between words, by characters. */
+const terms = foreignWords(true);
 const MAX_TERM = Math.max(...[...terms.keys()].map(({ length }) => length));
 const MIN_WORD = 3;
 const MIN_STEM = 4;

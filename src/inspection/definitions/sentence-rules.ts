@@ -1,10 +1,10 @@
 // All rows about sentences, in the order in which a reviewer reads what they find, and the finder of the applied ones.
 
-import { createFinder, type RuleRow } from './patterns.js';
 import { EXFILTRATION } from './rows/exfiltration.js';
 import { ORDERS } from './rows/orders.js';
 import { OTHER_TOOLS, PRAISE } from './rows/other-tools.js';
 import { SECRECY } from './rows/secrecy.js';
+import { createFinder, type RuleRow } from './sentence-patterns.js';
 
 const ROWS: readonly RuleRow[] = [...SECRECY, ...ORDERS, ...EXFILTRATION, ...OTHER_TOOLS];
 

@@ -33,9 +33,7 @@ import {
   OTHER_LANGUAGES,
   PLURAL,
   REQUEST,
-  type SecretTerms,
   STATEMENT,
-  type TermMatch,
   TO_ACT,
   UNNEEDED_EN,
   UNSPACED_DONE,
@@ -47,7 +45,8 @@ import {
   WEAK,
   WHICH_ONE,
   YES_OR_NO,
-} from './vocabulary.js';
+} from './form-wording.js';
+import type { SecretTerms, TermMatch } from './secret-terms.js';
 
 /**
  * The role of a text. `label`: names a field or addresses the person. `value`: a choice or a proposed value,
@@ -167,7 +166,8 @@ const STRONG_KINDS = [ENGLISH_KINDS, ...KINDS.map(({ kinds }) => kinds)];
 const ALL_KINDS = [...STRONG_KINDS, WEAK];
 
 function asksInReading(reading: string, role: TextRole): boolean {
-  if (OTHER_LANGUAGES.test(reading.toLowerCase())) return true;
+  const lower = reading.toLowerCase();
+  if (OTHER_LANGUAGES.some((password) => password.test(lower))) return true;
   let hasNamed = false;
   for (const sentence of reading.split(SENTENCE)) {
     const phrase = normalizePhrase(sentence);

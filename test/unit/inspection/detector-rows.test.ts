@@ -5,16 +5,18 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { DETECTOR_FAMILIES, withDetectorRows } from '../../../scripts/reference/detectors.js';
-import { createFinder, type RuleRow } from '../../../src/inspection/definitions/patterns.js';
+import { FOREIGN_ROWS } from '../../../src/inspection/definitions/rows/foreign-words.js';
 import { MARKER_ROWS } from '../../../src/inspection/definitions/rows/markers.js';
-import { PARAMETER_ROWS } from '../../../src/inspection/definitions/rows/parameters.js';
+import { PARAMETER_ROWS } from '../../../src/inspection/definitions/rows/parameter-names.js';
 import { scanDefinitions } from '../../../src/inspection/definitions/scan.js';
+import { createFinder, type RuleRow } from '../../../src/inspection/definitions/sentence-patterns.js';
 import { RULE_ROWS } from '../../../src/inspection/definitions/sentence-rules.js';
 import { sentencesOf } from '../../../src/inspection/definitions/sentences.js';
 import type { DetectorRow } from '../../../src/inspection/detector-row.js';
 import { INJECTION_ROWS } from '../../../src/inspection/detectors/injection-phrases.js';
 import { SECRET_FORMAT_ROWS, type SecretFormat } from '../../../src/inspection/detectors/secret-formats.js';
 import { findFormats } from '../../../src/inspection/detectors/secrets.js';
+import { WORDING_ROWS } from '../../../src/inspection/elicitation/form-wording.js';
 import { cuesIn, formatsIn } from '../../../src/inspection/prefilter/anchors.js';
 import { randomValues } from '../../support/secrets.js';
 import { noise } from '../../support/seeded-values.js';
@@ -87,6 +89,14 @@ describe('the rows of detection', () => {
     }
   });
   checkExamples('a marker', MARKER_ROWS, ({ pattern }, text) => text.search(pattern) >= 0);
+  checkExamples('the words of a language', FOREIGN_ROWS, (_row, text) => {
+    const definition = { name: 'lookup', description: `Looks up a value. ${text}` };
+    return scanDefinitions([{ kind: 'tool', name: 'lookup', definition }]).some(({ tier }) => tier !== 'note');
+  });
+  // What a row reads begins or ends with a blank where a word or the secret stands beside it.
+  checkExamples('wording of forms', WORDING_ROWS, ({ isIn }, text) =>
+    [text, ` ${text}`, `${text} `, ` ${text} `].some(isIn),
+  );
   checkExamples('a name of a parameter', PARAMETER_ROWS, ({ pattern }, name) => pattern.test(name));
 
   it.each(SECRET_FORMAT_ROWS.map((row) => [row.id, row] as const))('a format: %s', (_id, row) => {

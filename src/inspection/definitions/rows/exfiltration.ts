@@ -1,7 +1,7 @@
 // Rows for what would leave: files with secrets that are read, secrets and the conversation that are passed on, copies
 // and amounts for a third party, secrets that the user or the environment is to give, unrestricted privileges. English.
 
-import { type RuleRow, rules } from '../patterns.js';
+import { type RuleRow, rules } from '../sentence-patterns.js';
 
 const SOURCE = 'poisoned definitions in public reports and evaluation sets';
 

@@ -1,7 +1,7 @@
 // Rows for orders that bind the model beyond the tool: other instructions set aside, another role, obedience to other
 // text, refusals and checks left out, prescribed results, arguments other than those asked for. English.
 
-import { type RuleRow, rules } from '../patterns.js';
+import { type RuleRow, rules } from '../sentence-patterns.js';
 
 const SOURCE = 'poisoned definitions in public reports and evaluation sets';
 

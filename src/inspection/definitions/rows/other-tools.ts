@@ -1,7 +1,7 @@
 // Rows for what a definition says of other tools and of itself: orders about calls of others, that others are unsafe,
 // that it is to be called always, praise above others; and approvals that nobody gave. English.
 
-import { type RuleRow, rules } from '../patterns.js';
+import { type RuleRow, rules } from '../sentence-patterns.js';
 
 const SOURCE = 'poisoned definitions in public reports and evaluation sets';
 

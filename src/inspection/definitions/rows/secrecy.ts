@@ -1,6 +1,6 @@
 // Rows for what is to be kept from the user: that nothing is said, that nobody notices, that nobody is asked. English.
 
-import { type RuleRow, rules } from '../patterns.js';
+import { type RuleRow, rules } from '../sentence-patterns.js';
 
 const SOURCE = 'poisoned definitions in public reports and evaluation sets';
 

@@ -6,13 +6,13 @@
 // behind it `&` and what it must also be, `!` and what it must not be, `~` and a form of FORMS.
 //
 // `when` is terms that all hold, each with `|` between its alternatives, of which `!` denies one: what a step may be,
-// anywhere in the sentence; `#` and a name of conditions.ts; `<` or `>` and a word directly before or behind what was
+// anywhere in the sentence; `#` and a name of sentence-conditions.ts; `<` or `>` and a word directly before or behind what was
 // found; `/` and the word that begins the next clause.
 
 import { appliedRows, type DetectorRow } from '../detector-row.js';
-import { CONDITIONS } from './conditions.js';
 import type { FindingKind, Match, Tier } from './finding.js';
 import { classNamed, LISTS, learnBases } from './lexicon.js';
+import { CONDITIONS } from './sentence-conditions.js';
 import type { Sentence, Token } from './sentences.js';
 
 /** A row that demands something of the model or says what no definition may say. */

@@ -1,4 +1,4 @@
-// What a row can ask of a whole sentence (`#later`, `#commanded` in patterns.ts): where it stands, whether it commands,
+// What a row can ask of a whole sentence (`#later`, `#commanded` in sentence-patterns.ts): where it stands, whether it commands,
 // obliges or only describes, and of whom. `first` is the position of the first word that the pattern found.
 
 import { CLASS, LISTS, learnBases } from './lexicon.js';
