@@ -1,12 +1,13 @@
 // Renders the tables of rows in docs/reference/detectors.md from the rows that the detectors apply. Pure: it takes the
 // page and returns it with these tables; the caller writes the file.
 
-import { FOREIGN_ROWS } from '../../src/inspection/definitions/rows/foreign-words.js';
+import { FOREIGN_ROWS } from '../../src/inspection/definitions/rows/foreign-vocabulary.js';
 import { MARKER_ROWS } from '../../src/inspection/definitions/rows/markers.js';
 import { PARAMETER_ROWS } from '../../src/inspection/definitions/rows/parameter-names.js';
 import { RULE_ROWS } from '../../src/inspection/definitions/sentence-rules.js';
 import type { DetectorRow } from '../../src/inspection/detector-row.js';
 import { INJECTION_ROWS } from '../../src/inspection/detectors/injection-phrases.js';
+import { NAME_ROWS } from '../../src/inspection/detectors/known-names.js';
 import { SECRET_FORMAT_ROWS } from '../../src/inspection/detectors/secret-formats.js';
 import { WORDING_ROWS } from '../../src/inspection/elicitation/form-wording.js';
 
@@ -21,6 +22,11 @@ export const DETECTOR_FAMILIES: readonly Family[] = [
     title: 'Formats of secrets',
     file: 'src/inspection/detectors/secret-formats.ts',
     rows: SECRET_FORMAT_ROWS.map(({ kind, ...row }) => ({ ...row, class: kind, language: 'any' })),
+  },
+  {
+    title: 'Names of values',
+    file: 'src/inspection/detectors/known-names.ts',
+    rows: NAME_ROWS,
   },
   {
     title: 'Cues of injected instructions',
@@ -40,7 +46,7 @@ export const DETECTOR_FAMILIES: readonly Family[] = [
   },
   {
     title: 'Words of other languages in definitions',
-    file: 'src/inspection/definitions/rows/foreign-words.ts',
+    file: 'src/inspection/definitions/rows/foreign-vocabulary.ts',
     rows: FOREIGN_ROWS,
   },
   {

@@ -18,7 +18,7 @@ import {
   stripInvisible,
   stripTerminalSequences,
 } from '../detectors/unicode.js';
-import { foreignWords } from './rows/foreign-words.js';
+import { foreignVocabulary } from './rows/foreign-vocabulary.js';
 
 /** A text to be judged, and by what it was hidden, if it was. */
 export type Reading = {
@@ -147,9 +147,9 @@ function joinSpaced(spaced: string): string {
   return text.replace(SPACED, joinRun);
 }
 
-const dictionary = foreignWords(false);
+const dictionary = foreignVocabulary(false);
 /** The same for languages without blanks between words, by characters. */
-const terms = foreignWords(true);
+const terms = foreignVocabulary(true);
 const MAX_TERM = Math.max(...[...terms.keys()].map(({ length }) => length));
 const MIN_WORD = 3;
 const MIN_STEM = 4;

@@ -3,24 +3,24 @@
 // Source: RFC 6265 §4.1.1 and §4.2.1; RFC 9110 §5.6.2 (tokens).
 
 import type { Hit } from './hit.js';
+import { COOKIE_NAME } from './known-names.js';
 import { hasRandomWindow, isPublishedSample, withoutMarks } from './randomness.js';
 
 /** The kind in placeholders and findings. */
 const COOKIE = 'cookie';
 
 const HEADER = /(set-)?cookies?(?:["'`\\]{0,16}\s{0,4}[:=]\s{0,4}|\s{1,4})["'`\\]{0,16}/gi;
-const NAME = /^(set-)?cookies?$/i;
 const PAIR = /[ \t]{0,8}([A-Za-z0-9!#$%&'*+.^_`|~-]{1,128})=("?)([^\s;,"'`\\<>]{0,8192})\2[ \t]{0,8}/y;
 
 /** Whether a member of this name holds cookies. */
 export function isCookieName(name: string): boolean {
-  return NAME.test(name);
+  return COOKIE_NAME.test(name);
 }
 
 /** The values of cookies in a text; `name` is the member that holds it, if any. */
 export function findCookies(text: string, name?: string): Hit[] {
   const hits: Hit[] = [];
-  const own = name === undefined ? null : NAME.exec(name);
+  const own = name === undefined ? null : COOKIE_NAME.exec(name);
   if (own !== null) readPairs(text, 0, own[1] !== undefined, hits);
   HEADER.lastIndex = 0;
   for (let match = HEADER.exec(text); match !== null; match = HEADER.exec(text)) {

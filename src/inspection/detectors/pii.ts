@@ -8,6 +8,7 @@
 import type { PiiKind } from '../../config/settings.js';
 import type { Span } from '../../text/span.js';
 import type { Hit } from './hit.js';
+import { CARD_CUE, CARD_NAME, OTHER_MEANINGS, PROSE_NAME, SSN_CUE } from './known-names.js';
 import { createValueNames, type FindValueName, type ValueName } from './value-names.js';
 
 const LENGTHS =
@@ -25,8 +26,6 @@ export const IBAN_LENGTHS: ReadonlyMap<string, number> = new Map(
 const MIN_CARD_DIGITS = 13;
 const MAX_CARD_DIGITS = 19;
 const CUE_WINDOW = 48;
-const CARD_CUE = /card|visa|master|amex|american express|discover|\bpan\b|credit|debit|(?<![a-z0-9])cc\b/gi;
-
 /** Issuer ranges: first and last prefix, and the lengths issued under them. */
 const ISSUERS: readonly (readonly [string, string, readonly number[]])[] = [
   ['4', '4', [13, 16, 19]],
@@ -300,20 +299,10 @@ function spacedName(name: string): string {
     .trim();
 }
 
-const CARD_NAME =
-  /\b(?:cards?|pan|cc|ccn|credit|debit|visa|mastercard|maestro|amex|discover|diners|jcb|unionpay|payment|karten?|kartennummer|kreditkartennummer|tarjeta|carte|carta|cart[aã]o)\b|(?:credit|debit|bank|payment)card|card(?:num|no\b)|\bcc(?:num|no\b)|american express|primary account|kreditkarte|^(?:number|numbers|no|nr|num)$/u;
-
 /** Whether a member, key or heading speaks of a payment card, or only of a number. */
 export function isCardName(name: string): boolean {
   return CARD_NAME.test(spacedName(name));
 }
-
-/** Last words of names of what people write: a number in it is one in prose. */
-const PROSE_NAME =
-  /(?:^| )(?:text|texts|content|contents|message|messages|msg|note|notes|comments?|body|description|summary|details?|output|stdout|stderr|log|logs|lines?|result|response|reply|answer|markdown|html|title|subject|prompt|input)$/;
-
-const OTHER_MEANINGS =
-  /\b(?:ids?|uuid|guid|ts|time|timestamp|date|at|epoch|order|orders|invoice|tracking|shipment|parcel|phone|tel|telephone|mobile|fax|imei|isbn|ean|gtin|upc|sku|serial|ticket|case|issue|commit|build|version|revision|size|bytes|offset|length|count|amount|price|balance|seq|sequence|index|hash|checksum|crc|trace|span|request|session|cursor|snowflake|tweet|channel|guild|ref|reference|transaction|txn|lat|lon|lng|latitude|longitude|seed|duration|elapsed|nanoseconds|ns|us|ms|key|code|barcode|inode|address|value)\b/;
 
 /** Whether what stands before a colon names something else than a card. Words of prose do not. */
 function isOtherLabel(label: string): boolean {
@@ -383,8 +372,6 @@ function hasMod97(iban: string): boolean {
 }
 
 const SSN = /(?<![\d.-])(\d{3})([-. ]?)(\d{2})\2(\d{4})(?![\d]|[-.]\d)/g;
-const SSN_CUE = /(?<![a-z])ssn(?![a-z])|(?<![a-z])ss#|social[\s_-]{0,4}security/i;
-
 const SSN_CUE_BEFORE = new RegExp(SSN_CUE, 'gi');
 
 /** Whether a member name denotes a social security number. */

@@ -8,6 +8,7 @@
 
 import { findCookies, isCookieName } from './cookies.js';
 import type { Hit } from './hit.js';
+import { AUTH_NAME, HARMLESS_NAME, PASS_NAME, SECRET_NAME } from './known-names.js';
 import { withSignedLinks } from './links.js';
 import {
   countUnexplained,
@@ -20,26 +21,13 @@ import {
 } from './randomness.js';
 import { BASIC_CREDENTIALS, SECRET_FORMATS, type SecretFormat } from './secret-formats.js';
 
-/** Endings of member, variable and label names that denote a secret. */
-const SECRET_NAME =
-  /(?:password|passwd|passphrase)$|(?:^|[^a-z])(?:pwd|secret|api[_\- ]?key|apikey|access[_\- ]?key|private[_\- ]?key|secret[_\- ]?key|client[_\- ]?secret|auth[_\- ]?token|access[_\- ]?token|refresh[_\- ]?token|bearer[_\- ]?token|api[_\- ]?token|identity[_\- ]?token|registry[_\- ]?token|token|credentials?)$/i;
-
-/** Names of tokens that only continue a list or protect a form. */
-const HARMLESS_NAME =
-  /(?:next|page|pagination|continuation|cursor|sync|delta|csrf|xsrf|progress|max|count|public|lock)[_\- ]?(?:page)?[_\- ]?(?:token|key|secret)$/i;
-
 /** Whether the name of a member, variable or label denotes a secret. */
 export function isSecretName(name: string): boolean {
   const spaced = name.replace(/([a-z0-9])([A-Z])/g, '$1_$2');
   return SECRET_NAME.test(spaced) && !HARMLESS_NAME.test(spaced);
 }
 
-/** What settings call a password for short: `SMTP_PASS`, `mailPass`, `PGPASS`. Many names end so by chance. */
-const PASS_NAME = /(?:^|[^a-z])(?:pg|db|ssh|smtp|ftp|sql|mysql|mail)?pass$/i;
 const BARE_PASS = /^pass$/i;
-/** The member of Docker's and npm's settings with a user name and a password in base64. */
-const AUTH_NAME = /auth$/i;
-
 /** Whether a value behind this name may be a secret because of it. Whether it is one, the value tells. */
 export function mayNameSecret(name: string): boolean {
   return isSecretName(name) || isPassName(name) || AUTH_NAME.test(name) || isCookieName(name);

@@ -37,7 +37,7 @@ function pattern(id: string, kind: WordingClass, language: RowLanguage, read: Re
 }
 
 /** A row of words of which a text has one. */
-function words(id: string, kind: WordingClass, language: RowLanguage, list: string, examples: Examples): RegExp {
+function anyOf(id: string, kind: WordingClass, language: RowLanguage, list: string, examples: Examples): RegExp {
   const read = new RegExp(`^(?:${either(list)})$`);
   const isIn = (text: string): boolean => text.split(' ').some((word) => read.test(word));
   rows.push({ id: `form-${id}`, class: kind, language, source: SOURCE, isIn, ...examples });
@@ -153,7 +153,7 @@ export const KINDS: readonly { readonly language: 'de' | 'fr' | 'es'; readonly k
 
 /** Languages of which only the word for a password is known. */
 export const OTHER_LANGUAGES: readonly RegExp[] = [
-  pattern('pt-password', 'secret', 'pt', /(?<!\p{L})senhas?(?!\p{L})/u, {
+  pattern('pt-password', 'secret', 'pt', /senha(?<!\p{L}senha)s?(?!\p{L})/u, {
     matches: ['sua senha'],
     passes: ['desenha'],
   }),
@@ -161,7 +161,7 @@ export const OTHER_LANGUAGES: readonly RegExp[] = [
     'ru-password',
     'secret',
     'ru',
-    /(?<!\p{L})\u043f\u0430\u0440\u043e\u043b[\u044c\u044f\u044e\u0435\u0438](?!\p{L})/u,
+    /\u043f\u0430\u0440\u043e\u043b(?<!\p{L}.{5})[\u044c\u044f\u044e\u0435\u0438](?!\p{L})/u,
     {
       matches: ['\u043f\u0430\u0440\u043e\u043b\u044c'],
       passes: ['\u043f\u0430\u0440'],
@@ -498,7 +498,7 @@ export type Grammar = {
 
 export const GRAMMARS: Readonly<Record<'de' | 'fr' | 'es', Grammar>> = {
   de: {
-    request: words(
+    request: anyOf(
       'de-request',
       'request',
       'de',
@@ -510,11 +510,11 @@ export const GRAMMARS: Readonly<Record<'de' | 'fr' | 'es', Grammar>> = {
     `,
       { matches: ['bitte eingeben'], passes: ['bitte'] },
     ),
-    denial: words('de-denial', 'denial', 'de', 'nie niemals nicht kein keine keinen keines keinesfalls nirgends', {
+    denial: anyOf('de-denial', 'denial', 'de', 'nie niemals nicht kein keine keinen keines keinesfalls nirgends', {
       matches: ['niemals hier'],
       passes: ['hier'],
     }),
-    between: words(
+    between: anyOf(
       'de-between',
       'denial',
       'de',
@@ -524,7 +524,7 @@ export const GRAMMARS: Readonly<Record<'de' | 'fr' | 'es', Grammar>> = {
     `,
       { matches: ['in diesem formular'], passes: ['neue'] },
     ),
-    voids: words(
+    voids: anyOf(
       'de-voids',
       'voided-denial',
       'de',
@@ -534,7 +534,7 @@ export const GRAMMARS: Readonly<Record<'de' | 'fr' | 'es', Grammar>> = {
     `,
       { matches: ['wenn es fehlt'], passes: ['es fehlt'] },
     ),
-    other: words(
+    other: anyOf(
       'de-other',
       'other',
       'de',
@@ -547,7 +547,7 @@ export const GRAMMARS: Readonly<Record<'de' | 'fr' | 'es', Grammar>> = {
     ),
   },
   fr: {
-    request: words(
+    request: anyOf(
       'fr-request',
       'request',
       'fr',
@@ -559,11 +559,11 @@ export const GRAMMARS: Readonly<Record<'de' | 'fr' | 'es', Grammar>> = {
     `,
       { matches: ['veuillez saisir'], passes: ['votre'] },
     ),
-    denial: words('fr-denial', 'denial', 'fr', 'jamais pas aucun aucune inutile', {
+    denial: anyOf('fr-denial', 'denial', 'fr', 'jamais pas aucun aucune inutile', {
       matches: ['ne saisissez jamais'],
       passes: ['saisissez'],
     }),
-    between: words(
+    between: anyOf(
       'fr-between',
       'denial',
       'fr',
@@ -573,7 +573,7 @@ export const GRAMMARS: Readonly<Record<'de' | 'fr' | 'es', Grammar>> = {
     `,
       { matches: ['votre champ'], passes: ['nouveau'] },
     ),
-    voids: words(
+    voids: anyOf(
       'fr-voids',
       'voided-denial',
       'fr',
@@ -583,7 +583,7 @@ export const GRAMMARS: Readonly<Record<'de' | 'fr' | 'es', Grammar>> = {
     `,
       { matches: ['sauf ici'], passes: ['ici'] },
     ),
-    other: words(
+    other: anyOf(
       'fr-other',
       'other',
       'fr',
@@ -595,7 +595,7 @@ export const GRAMMARS: Readonly<Record<'de' | 'fr' | 'es', Grammar>> = {
     ),
   },
   es: {
-    request: words(
+    request: anyOf(
       'es-request',
       'request',
       'es',
@@ -608,11 +608,11 @@ export const GRAMMARS: Readonly<Record<'de' | 'fr' | 'es', Grammar>> = {
     `,
       { matches: ['introduzca su clave'], passes: ['su clave'] },
     ),
-    denial: words('es-denial', 'denial', 'es', 'no nunca jamas ningun ninguna', {
+    denial: anyOf('es-denial', 'denial', 'es', 'no nunca jamas ningun ninguna', {
       matches: ['nunca aqui'],
       passes: ['aqui'],
     }),
-    between: words(
+    between: anyOf(
       'es-between',
       'denial',
       'es',
@@ -621,7 +621,7 @@ export const GRAMMARS: Readonly<Record<'de' | 'fr' | 'es', Grammar>> = {
     `,
       { matches: ['en este formulario'], passes: ['nuevo'] },
     ),
-    voids: words(
+    voids: anyOf(
       'es-voids',
       'voided-denial',
       'es',
@@ -631,7 +631,7 @@ export const GRAMMARS: Readonly<Record<'de' | 'fr' | 'es', Grammar>> = {
     `,
       { matches: ['excepto aqui'], passes: ['aqui'] },
     ),
-    other: words(
+    other: anyOf(
       'es-other',
       'other',
       'es',

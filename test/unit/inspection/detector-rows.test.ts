@@ -5,7 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { DETECTOR_FAMILIES, withDetectorRows } from '../../../scripts/reference/detectors.js';
-import { FOREIGN_ROWS } from '../../../src/inspection/definitions/rows/foreign-words.js';
+import { FOREIGN_ROWS } from '../../../src/inspection/definitions/rows/foreign-vocabulary.js';
 import { MARKER_ROWS } from '../../../src/inspection/definitions/rows/markers.js';
 import { PARAMETER_ROWS } from '../../../src/inspection/definitions/rows/parameter-names.js';
 import { scanDefinitions } from '../../../src/inspection/definitions/scan.js';
@@ -14,6 +14,7 @@ import { RULE_ROWS } from '../../../src/inspection/definitions/sentence-rules.js
 import { sentencesOf } from '../../../src/inspection/definitions/sentences.js';
 import type { DetectorRow } from '../../../src/inspection/detector-row.js';
 import { INJECTION_ROWS } from '../../../src/inspection/detectors/injection-phrases.js';
+import { NAME_ROWS } from '../../../src/inspection/detectors/known-names.js';
 import { SECRET_FORMAT_ROWS, type SecretFormat } from '../../../src/inspection/detectors/secret-formats.js';
 import { findFormats } from '../../../src/inspection/detectors/secrets.js';
 import { WORDING_ROWS } from '../../../src/inspection/elicitation/form-wording.js';
@@ -97,6 +98,7 @@ describe('the rows of detection', () => {
   checkExamples('wording of forms', WORDING_ROWS, ({ isIn }, text) =>
     [text, ` ${text}`, `${text} `, ` ${text} `].some(isIn),
   );
+  checkExamples('a name of a value', NAME_ROWS, ({ pattern }, name) => name.search(pattern) >= 0);
   checkExamples('a name of a parameter', PARAMETER_ROWS, ({ pattern }, name) => pattern.test(name));
 
   it.each(SECRET_FORMAT_ROWS.map((row) => [row.id, row] as const))('a format: %s', (_id, row) => {
