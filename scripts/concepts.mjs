@@ -21,7 +21,11 @@ export const CONCEPTS = [
   },
   { concept: 'strict JSON', home: ['src/protocol/json/'] },
   { concept: 'YAML', home: ['src/text/yaml.ts'], sign: /from 'yaml'/ },
-  { concept: 'JSON Schema of configuration', home: ['src/config/schema/'], sign: /from 'ajv/ },
+  {
+    concept: 'keys of the configuration',
+    home: ['src/config/schema/'],
+    sign: /from '(?:ajv|@sinclair\/typebox)/,
+  },
   { concept: 'JSON Schema of tools', home: ['src/policy/json-schema/'] },
   {
     concept: 'CEL',

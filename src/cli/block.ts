@@ -5,7 +5,6 @@
 import { join, resolve } from 'node:path';
 import { type Command as Commander, InvalidArgumentError } from 'commander';
 import { decodeUtf8, type Files } from '../config/files.js';
-import type { Outline } from '../config/load.js';
 import { readDurationMs } from '../config/schema/declarations.js';
 import { LOCK_SUFFIX } from '../pins/lock.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
@@ -151,30 +150,20 @@ function readTokenFile(file: string, io: CliIo, { readFile }: BlockPorts['files'
   }
 }
 
-/** What can be read of the gateway file without its secrets. */
-async function readOutline(
-  { config = '' }: Options,
-  io: CliIo,
-  { readFile }: BlockPorts['files'],
-): Promise<Outline | undefined> {
-  const { loadGateway } = await import('../config/load.js');
-  const file = resolve(io.cwd, config);
-  return loadGateway(file, { readFile, env: io.env, secrets: 'skip' }).outline;
-}
-
 /** Where the admin listener is: as given, or on this machine as the gateway file says. */
 async function readOrigin(options: Options, io: CliIo, { files }: BlockPorts): Promise<string> {
   const { url, config } = options;
   if (url !== undefined) return url;
-  const outline = await readOutline(options, io, files);
-  const admin = outline?.admin;
+  const { loadListeners } = await import('../config/load.js');
+  const listeners = loadListeners(resolve(io.cwd, config ?? ''), files.readFile);
+  const admin = listeners?.admin;
   if (admin === undefined) {
-    const why = outline === undefined ? 'cannot be read or has errors' : 'has no "admin"';
+    const why = listeners === undefined ? 'cannot be read or has errors' : 'has no "admin"';
     throw new UsageError(
       `error: ${escapeForTerminal(config ?? '')} ${why}, so the address of the admin listener is not known; correct it, or give --url\n`,
     );
   }
-  return originOf(admin.host, admin.port, admin.isSecure);
+  return originOf(admin.host, admin.port, admin.tls !== undefined);
 }
 
 /** Sends one request and returns what the response holds; every other outcome than success is an error. */
@@ -231,7 +220,10 @@ async function warnOfUnknownName(
   { files }: BlockPorts,
 ): Promise<void> {
   if (target !== 'tool' && target !== 'prompt' && target !== 'template') return;
-  const { pinsDir } = (await readOutline(options, io, files)) ?? {};
+  const { loadGateway } = await import('../config/load.js');
+  const { readFile } = files;
+  const file = resolve(io.cwd, options.config ?? '');
+  const { pinsDir } = loadGateway(file, { readFile, env: io.env, secrets: 'skip' }).outline ?? {};
   if (pinsDir === undefined || typeof name !== 'string' || typeof upstream !== 'string') return;
   const { readLock } = await import('../pins/lock-reader.js');
   let text: string | undefined;

@@ -8,7 +8,6 @@ import { resolve } from 'node:path';
 import { type Command as Commander, Option } from 'commander';
 import { type Diagnostic, renderDiagnostics } from '../config/diagnostics.js';
 import type { Files } from '../config/files.js';
-import type { Outline } from '../config/load.js';
 import { makeVisible, urlHost } from '../text/escaping.js';
 import {
   type CliIo,
@@ -156,16 +155,16 @@ export async function runHealthcheck(options: HealthcheckOptions, io: CliIo, por
 
 /** Where the ops listener is reached. */
 async function readOpsOrigin(options: HealthcheckOptions, io: CliIo, ports: HealthcheckPorts): Promise<string> {
-  const outline = options.config === undefined ? undefined : await readOutline(options.config, io, ports);
-  const port = options.port ?? outline?.opsPort ?? DEFAULT_OPS_PORT;
-  return originOf(outline?.opsHost ?? '127.0.0.1', port, outline?.isOpsSecure === true);
+  const { config } = options;
+  const ops = config === undefined ? undefined : await readOpsListener(resolve(io.cwd, config), ports);
+  const port = options.port ?? ops?.port ?? DEFAULT_OPS_PORT;
+  return originOf(ops?.host ?? '127.0.0.1', port, ops?.tls !== undefined);
 }
 
 /** Loaded only if a file is named: containers run the check every few seconds, and reading YAML is expensive. */
-async function readOutline(config: string, io: CliIo, ports: HealthcheckPorts): Promise<Outline | undefined> {
-  const { loadGateway } = await import('../config/load.js');
-  const { readFile } = ports.files;
-  return loadGateway(resolve(io.cwd, config), { readFile, env: io.env, secrets: 'skip' }).outline;
+async function readOpsListener(file: string, { files }: HealthcheckPorts) {
+  const { loadListeners } = await import('../config/load.js');
+  return loadListeners(file, files.readFile)?.ops;
 }
 
 export function healthcheckCommand(io: CliIo, ports: HealthcheckPorts): Command {

@@ -1,5 +1,5 @@
 // `sallyport validate`: checks gateway file, policies and lock files as far as possible without starting, and
-// reports every mistake in one run. Changes nothing. And `sallyport schema NAME`, which prints the published JSON Schema
+// reports every mistake of shape in one run, and then every mistake of meaning. Changes nothing. And `sallyport schema NAME`, which prints the published JSON Schema
 // of one kind of file, for example for editor modelines. docs/reference/commands.md#validate;
 // docs/reference/configuration.md; docs/contract.md, law 4.
 
@@ -98,31 +98,34 @@ async function findDiagnostics(
   ports: ValidatePorts,
 ): Promise<readonly Diagnostic[]> {
   const file = resolve(io.cwd, options.config);
-  const { diagnostics, outline } = loadGateway(file, {
+  const { diagnostics, outline, policiesDir } = loadGateway(file, {
     ...ports.files,
     env: io.env,
     secrets: options.secrets === false ? 'skip' : 'read',
   });
-  if (outline === undefined) return diagnostics;
+  if (outline === undefined) return [...diagnostics, ...policyShapes(policiesDir, ports)];
   const locks = await readLocks(outline, ports);
   const found = [...diagnostics, ...locks.diagnostics, ...policyDiagnostics(outline, locks, options, ports)];
   return hasErrors(found) ? found : [...found, ...(locks.notes ?? [])];
 }
 
 async function readLocks(outline: Outline, ports: ValidatePorts): Promise<ReadLocks> {
-  if (outline.pinsDir === undefined) return { upstreams: [], diagnostics: [] };
   const locks = await ports.loadLocks(outline.pinsDir, outline);
   const known = outline.upstreams.map(({ name }) => name);
-  const unknownLocks = outline.unknownNames.has('upstream')
-    ? []
-    : [...locks.upstreams].filter((upstream) => !known.includes(upstream)).map(reportUnknownLock);
+  const unknownLocks = [...locks.upstreams].filter((upstream) => !known.includes(upstream)).map(reportUnknownLock);
   function reportUnknownLock(upstream: string): Diagnostic {
-    const file = resolve(outline.pinsDir ?? '', `${upstream}.lock.yaml`);
+    const file = resolve(outline.pinsDir, `${upstream}.lock.yaml`);
     const message = `the gateway file has no upstream named "${upstream}"`;
     const suggestion = nearestCandidate(upstream, known);
     return { ...fileDiagnostic(file, 'lock', message), severity: 'warning', suggestion };
   }
   return { ...locks, diagnostics: [...locks.diagnostics, ...unknownLocks] };
+}
+
+/** Only the mistakes of shape: what policies mean depends on the gateway file. */
+function policyShapes(folder: string | undefined, { files }: ValidatePorts): readonly Diagnostic[] {
+  const compile = () => ({ policies: undefined, diagnostics: [] });
+  return folder === undefined ? [] : loadPolicies(folder, { files, compile }).diagnostics;
 }
 
 function policyDiagnostics(
@@ -131,7 +134,6 @@ function policyDiagnostics(
   { strict }: ValidateOptions,
   ports: ValidatePorts,
 ): readonly Diagnostic[] {
-  if (outline.policiesDir === undefined) return [];
   const { pins, invalid: invalidLocks } = locks;
   return loadPolicies(outline.policiesDir, {
     files: ports.files,

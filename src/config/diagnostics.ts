@@ -44,12 +44,7 @@ export type PathDiagnostic = Finding & {
   readonly path: FilePath;
   /** Whether the key or its value is wrong. */
   readonly at: 'key' | 'value';
-  /** The value names one of these: no mistake is known while the names themselves are not. */
-  readonly refersTo?: NameKind | undefined;
 };
-
-/** What a file defines under names that it refers to elsewhere. */
-export type NameKind = 'upstream' | 'issuer' | 'inspection profile';
 
 /** How a check reports an error at a path. Without a rule, it is a wrong value. */
 export type ReportDiagnostic = (
@@ -60,7 +55,6 @@ export type ReportDiagnostic = (
     readonly at?: PathDiagnostic['at'];
     readonly severity?: Severity;
     readonly suggestion?: string | undefined;
-    readonly refersTo?: NameKind;
   },
 ) => void;
 

@@ -1,12 +1,12 @@
-// Loads the files of the configuration. The gateway file is read, validated and checked, and gives either settings or
-// every diagnostic of the file in one run. The policy files of a folder are validated each against its schema and
-// compiled together. Fails closed: with one error there are no settings, or no policies. Never throws because of a
-// file's content. docs/reference/configuration.md; docs/reference/policies.md.
+// Loads the files of the configuration, each in two phases: first its shape, against the schema, with every error of it;
+// then what it means, on typed values, with every error of that. The policy files of a folder are compiled together.
+// Fails closed: with one error there are no settings, or no policies. Never throws because of a file's content.
+// docs/reference/configuration.md.
 
 import { createHash } from 'node:crypto';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import type { MendingSettings } from '../policy/argument-mending.js';
 import type { PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';
+import { isObject } from '../protocol/jsonrpc.js';
 import { describeReadError } from '../text/wording.js';
 import type { Locate, Position } from '../text/yaml.js';
 import { checkListeners, checkPublicUrl } from './checks/addresses.js';
@@ -25,35 +25,37 @@ import {
   type FilePath,
   fileDiagnostic,
   hasErrors,
-  type NameKind,
   type PathDiagnostic,
   type ReportDiagnostic,
   sortDiagnostics,
 } from './diagnostics.js';
 import type { Files } from './files.js';
 import { profileNames } from './profiles.js';
-import { type CompileInput, compileHierarchy, compileSettings } from './resolve.js';
-import { entriesOf, readable, resolveMeanings, textsOf } from './schema/declarations.js';
-import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
+import { compileArguments, compileHierarchy, compileSettings, policyFoldersOf } from './resolve.js';
+import { resolveMeanings } from './schema/declarations.js';
+import { GATEWAY_SCHEMA, type GatewayConfig, LISTENERS, POLICIES } from './schema/gateway.js';
 import { POLICY_SCHEMA } from './schema/policy.js';
-import { locateDiagnostic, readDocument } from './schema/validation.js';
-import { readListenerTls, readSecrets, readTlsFiles, signingOf } from './secrets.js';
-import type { BackendSettings, IssuerSettings, LockSigning, Settings } from './settings.js';
+import { locateDiagnostic, readDocument, readPart, readYamlFile } from './schema/validation.js';
+import {
+  checkClientCertificates,
+  checkKeysDiffer,
+  checkSigners,
+  createReferenceReader,
+  readListenerTls,
+  signingOf,
+} from './secrets.js';
+import type { ArgumentSettings, BackendSettings, IssuerSettings, LockSigning, Settings } from './settings.js';
 
 type UpstreamOutline = {
   readonly name: string;
-  /** Absent if they are unknown because the list has errors. */
-  readonly issuers?: readonly string[];
+  /** Absent if one of them is unknown. */
+  readonly issuers: readonly string[] | undefined;
   /** True if only definitions that the lock file approves may be used. */
   readonly strict: boolean;
   /** True if what was offered first may be used too, unless the lock file decides about it. */
   readonly isFirstUse: boolean;
-  /** What happens to arguments that the schema of a tool does not declare, if it can be read. */
-  readonly undeclaredArguments: string | undefined;
-  /** What is mended in arguments, as far as it can be read. */
-  readonly arguments?: MendingSettings;
-  /** Whether formats are asserted, if that can be read. */
-  readonly formats?: 'annotation' | 'assertion' | undefined;
+  readonly arguments: ArgumentSettings;
+  readonly formats: 'annotation' | 'assertion';
   readonly position: Position;
 };
 
@@ -83,8 +85,8 @@ type ShadowingOutline = {
 };
 
 /**
- * What can be read of a gateway file even if parts of it are wrong: names and folders. Enough to check
- * policies and lock files in the same run, never enough to run a gateway.
+ * What a gateway file of the right shape says of the files beside it, even if something in it is wrong or its secrets
+ * are missing. Enough to check policies and lock files in the same run, never enough to run a gateway.
  */
 export type Outline = {
   /** Absolute path of the file. */
@@ -92,27 +94,19 @@ export type Outline = {
   readonly aggregates: readonly AggregateOutline[];
   readonly upstreams: readonly UpstreamOutline[];
   readonly issuers: readonly string[];
-  /** What is said of each issuer that can be read. */
   readonly issuerFacts: ReadonlyMap<string, IssuerFacts>;
   readonly profiles: readonly string[];
-  /** The kinds of names that are not all known, because those that define them have mistakes. */
-  readonly unknownNames: ReadonlySet<NameKind>;
   /** `observe`: no policy is enforced. */
   readonly policiesMode: 'enforce' | 'observe';
   /** Absolute path. */
-  readonly policiesDir: string | undefined;
+  readonly policiesDir: string;
   /** Absolute path. */
-  readonly pinsDir: string | undefined;
+  readonly pinsDir: string;
   /** Whose signatures lock files need; `incomplete` if the key of a signer could not be read. */
   readonly signing: LockSigning | 'incomplete' | undefined;
   /** Pairs of definitions that may stand side by side, with their positions. */
   readonly shadowing: readonly ShadowingOutline[];
   readonly deployment: DeploymentOutline;
-  readonly opsHost: string | undefined;
-  readonly opsPort: number | undefined;
-  readonly isOpsSecure: boolean;
-  /** The admin listener, where one is configured. */
-  readonly admin: { readonly host: string; readonly port: number; readonly isSecure: boolean } | undefined;
 };
 
 /** What recorded and supposed callers are read by. */
@@ -140,9 +134,29 @@ export type GatewayReading = {
   /** `undefined` if a diagnostic is an error, or if secrets were skipped. */
   readonly settings: Settings | undefined;
   readonly diagnostics: readonly Diagnostic[];
-  /** Present even for a file with errors, so that policies are checked in the same run. */
+  /** Absent only for a file that is not of the right shape. */
   readonly outline: Outline | undefined;
+  /** The folder of policies, an absolute path, if that can be read. */
+  readonly policiesDir: string | undefined;
 };
+
+/**
+ * Where a gateway listens by its file, whatever else may be wrong in it: a gateway goes on running while its file is
+ * edited. `undefined` if that cannot be read; `admin` also if there is no console.
+ */
+export function loadListeners(file: string, readFile: Files['readFile']) {
+  let bytes: Uint8Array;
+  try {
+    bytes = readFile(resolve(file));
+  } catch {
+    return undefined;
+  }
+  const { value } = readYamlFile(file, bytes).source ?? {};
+  const listeners = readPart(LISTENERS, value, 'listeners');
+  if (listeners === undefined || !isObject(value)) return undefined;
+  const { ops, admin } = listeners;
+  return { ops, admin: value['admin'] === undefined ? undefined : admin };
+}
 
 /** Reads and checks a gateway file. Diagnostics are in the order of the file. */
 export function loadGateway(file: string, sources: GatewaySources): GatewayReading {
@@ -153,29 +167,45 @@ export function loadGateway(file: string, sources: GatewaySources): GatewayReadi
   } catch (error) {
     const message = `the gateway file ${describeReadError(error)}; name another with -c`;
     const diagnostic = fileDiagnostic(file, 'unreadable', message);
-    return { settings: undefined, diagnostics: [diagnostic], outline: undefined };
+    return { settings: undefined, diagnostics: [diagnostic], outline: undefined, policiesDir: undefined };
   }
   const document = readDocument(GATEWAY_SCHEMA, file, bytes);
   if (!document.ok) {
+    const dir = readPart(POLICIES, document.written, 'policies')?.dir;
+    const policiesDir = dir === undefined ? undefined : resolve(dirname(absolute), dir);
     const diagnostics = sortDiagnostics(document.diagnostics);
-    return { settings: undefined, diagnostics, outline: undefined };
+    return { settings: undefined, diagnostics, outline: undefined, policiesDir };
   }
-  const { locate } = document;
-  const found: PathDiagnostic[] = [...document.diagnostics];
-  const gateway = readable(GATEWAY_SCHEMA, document.value);
-  const read = checkGateway(gateway, dirname(absolute), sources, found);
-  const unknown = findUnknownNames(found);
-  const located = found
-    .filter(({ refersTo }) => refersTo === undefined || !unknown.has(refersTo))
-    .map((diagnostic) => locateDiagnostic(file, locate, diagnostic));
-  const result = {
-    diagnostics: sortDiagnostics(located),
-    outline: outlineOf(gateway, absolute, locate, found, readSigning(gateway, sources, absolute)),
+  const { locate, value: written } = document;
+  const found: PathDiagnostic[] = [];
+  const report: ReportDiagnostic = (path, message, rule = 'wrong-value', more = {}) => {
+    const { at = 'value', severity = 'error', suggestion } = more;
+    found.push({ path, at, severity, rule, message, suggestion });
   };
-  if (hasErrors(located) || read === undefined) return { settings: undefined, ...result };
+  const folder = dirname(absolute);
+  const { env, secrets = 'read' } = sources;
+  const references = createReferenceReader({ files: sources, env, folder, secrets }, report);
+  const gateway = resolveMeanings(GATEWAY_SCHEMA, written, references.read);
+  for (const checkPart of CHECKS) checkPart(gateway, report);
+  checkSocketPaths(gateway, folder, report);
+  const isRead = secrets === 'read';
+  if (isRead) {
+    noteMissingFolders(gateway, folder, sources, report);
+    checkKeysDiffer(gateway, written, report);
+    checkSigners(gateway, report);
+  }
+  const tls = isRead ? readListenerTls(gateway, written, { files: sources, folder }, report) : {};
+  const signing = signingOf(gateway);
+  const outline = outlineOf(gateway, absolute, locate, signing);
+  const { policiesDir } = outline;
+  const diagnostics = sortDiagnostics(found.map((diagnostic) => locateDiagnostic(file, locate, diagnostic)));
+  if (hasErrors(diagnostics) || !isRead || signing === 'incomplete') {
+    return { settings: undefined, diagnostics, outline, policiesDir };
+  }
   const hash = createHash('sha256').update(bytes).digest('hex');
-  const settings = compileSettings({ file: absolute, gateway, ...read, hash });
-  return { settings, ...result };
+  const watchedFiles = [...references.watchedFiles];
+  const settings = compileSettings({ file: absolute, gateway, tls, signing, watchedFiles, hash });
+  return { settings, diagnostics, outline, policiesDir };
 }
 
 /** Compiles well-formed documents. `hash` identifies their version. */
@@ -225,135 +255,49 @@ export function loadPolicies<Policies>(
   };
 }
 
-const NAME_PATHS: readonly (readonly [NameKind, FilePath])[] = [
-  ['upstream', ['upstreams']],
-  ['issuer', ['issuers']],
-  ['inspection profile', ['inspection', 'profiles']],
-];
-
-/** The kinds of names that are incomplete, because at least one name could not be read. */
-function findUnknownNames(found: readonly PathDiagnostic[]): ReadonlySet<NameKind> {
-  const isOf = (path: FilePath, one: PathDiagnostic): boolean => {
-    const { path: at, at: part, rule, message } = one;
-    // Warnings and notes do not prevent a start.
-    if (one.severity !== 'error') return false;
-    const isBelow = path.every((step, index) => at[index] === undefined || at[index] === step);
-    if (!isBelow || at.length > path.length + 1) return false;
-    if (at.length === path.length + 1) return part === 'key' && rule === 'wrong-value';
-    if (at.length > 0) return rule !== 'unknown-key';
-    return rule === 'missing-key' && message.startsWith(`the key "${path[0]}" is missing`);
-  };
-  const unknown = NAME_PATHS.filter(([, path]) => found.some((one) => isOf(path, one)));
-  return new Set(unknown.map(([kind]) => kind));
-}
-
-/** The outline of a gateway file whose defaults are filled in. `file` is its absolute path. */
-function outlineOf(
-  gateway: ReadableGateway,
-  file: string,
-  locate: Locate,
-  found: readonly PathDiagnostic[],
-  signing: Outline['signing'],
-): Outline {
-  const folder = dirname(file);
-  const { policies, pins, listeners, inspection } = gateway;
-  const policiesDir = policies?.dir ? resolve(folder, policies.dir) : undefined;
+function outlineOf(gateway: GatewayConfig, file: string, locate: Locate, signing: Outline['signing']): Outline {
+  const upstreams = Object.entries(gateway.upstreams);
+  const aggregates = Object.entries(gateway.endpoints).map(([name, aggregate]) => ({
+    name,
+    backends: backendsOf(aggregate),
+    position: locate(['endpoints', name], 'key'),
+  }));
   return {
     file,
-    aggregates: entriesOf(gateway.endpoints).map(([name, aggregate]) => ({
-      name,
-      backends: backendsOf(aggregate),
-      position: locate(['endpoints', name], 'key'),
-    })),
-    upstreams: entriesOf(gateway.upstreams).map(([name, { issuers, pinning, formats, arguments: undeclared }]) => ({
-      name,
-      formats: formats === 'assertion' ? formats : 'annotation',
-      undeclaredArguments: undeclaredWord(undeclared),
-      arguments: mendingOf(undeclared),
+    aggregates,
+    upstreams: upstreams.map(([name, { issuers = [], pinning, formats, arguments: undeclared }]) => ({
+      ...{ name, formats },
+      issuers: issuers.every((issuer) => Object.hasOwn(gateway.issuers, issuer)) ? issuers : undefined,
+      arguments: compileArguments(undeclared),
       position: locate(['upstreams', name], 'key'),
-      ...(areIssuersWrong(name, found) ? {} : { issuers: textsOf(issuers).map(([, issuer]) => issuer) }),
-      strict: pinning?.mode === undefined || pinning.mode === 'strict',
-      isFirstUse: pinning?.mode === 'trust-on-first-use',
+      strict: pinning.mode === 'strict',
+      isFirstUse: pinning.mode === 'trust-on-first-use',
     })),
-    issuers: Object.keys(gateway.issuers ?? {}),
+    issuers: Object.keys(gateway.issuers),
     issuerFacts: new Map(
-      entriesOf(gateway.issuers).map(([name, { issuer, scopeHierarchy, introspection }]) => {
-        const impliedScopes = compileHierarchy(Object.fromEntries(entriesOf(scopeHierarchy)));
-        const isIntrospected = introspection !== undefined;
-        return [name, { url: issuer ?? '', impliedScopes, isIntrospected }] as const;
+      Object.entries(gateway.issuers).map(([name, { issuer, scopeHierarchy, introspection }]) => {
+        const impliedScopes = compileHierarchy(scopeHierarchy);
+        return [name, { url: issuer, impliedScopes, isIntrospected: introspection !== undefined }] as const;
       }),
     ),
-    profiles: profileNames(Object.keys(inspection?.profiles ?? {})),
-    unknownNames: findUnknownNames(found),
-    policiesMode: policies?.mode === 'observe' ? 'observe' : 'enforce',
-    policiesDir,
-    pinsDir: pins?.dir ? resolve(folder, pins.dir) : policiesDir && resolve(policiesDir, 'pins'),
+    profiles: profileNames(Object.keys(gateway.inspection.profiles)),
+    policiesMode: gateway.policies.mode,
+    ...policyFoldersOf(file, gateway),
     signing,
-    shadowing: exceptionsOf(pins?.shadowing, locate),
+    shadowing: (gateway.pins?.shadowing ?? []).map((exception, index) => {
+      return { ...exception, position: locate(['pins', 'shadowing', index], 'value') };
+    }),
     deployment: {
-      upstreams: entriesOf(gateway.upstreams).map(([name, { url, socket, sameAs, issuers }]) => ({
-        name,
-        host: socket || hostOf(url),
-        sameAs: sameAs || undefined,
-        issuers: issuers && textsOf(issuers).map(([, issuer]) => issuer),
-      })),
-      aggregates: entriesOf(gateway.endpoints).map(([, aggregate]) =>
-        backendsOf(aggregate).map(({ upstream }) => upstream),
-      ),
+      upstreams: upstreams.map(([name, { url, socket, sameAs, issuers }]) => {
+        return { name, host: socket ?? hostOf(url), sameAs, issuers };
+      }),
+      aggregates: aggregates.map(({ backends }) => backends.map(({ upstream }) => upstream)),
     },
-    opsHost: listeners?.ops?.host || undefined,
-    isOpsSecure: listeners?.ops?.tls !== undefined,
-    opsPort: listeners?.ops?.port,
-    admin: adminOutline(gateway),
   };
 }
 
-function hostOf(url: string | undefined): string | undefined {
-  return url && URL.canParse(url) ? new URL(url).host : undefined;
-}
-
-/** What is done with undeclared arguments, in the word that is short for it. */
-function undeclaredWord(written: unknown): string | undefined {
-  if (typeof written === 'string') return written;
-  const { undeclared } = (written ?? {}) as { readonly undeclared?: unknown };
-  return undeclared === 'refuse' || undeclared === undefined ? 'declared' : String(undeclared);
-}
-
-function mendingOf(written: unknown): MendingSettings {
-  const { coerce, drop } = (typeof written === 'object' && written !== null ? written : {}) as {
-    readonly coerce?: unknown;
-    readonly drop?: unknown;
-  };
-  const names = Array.isArray(drop) ? (drop as readonly unknown[]) : [];
-  return { coerce: coerce === true, drop: names.filter((one) => typeof one === 'string') };
-}
-
-function adminOutline({ admin, listeners }: ReadableGateway): Outline['admin'] {
-  const { host, port, tls } = listeners?.admin ?? {};
-  if (admin === undefined || !host || port === undefined) return undefined;
-  return { host, port, isSecure: tls !== undefined };
-}
-
-function exceptionsOf(
-  written: NonNullable<ReadableGateway['pins']>['shadowing'],
-  locate: Locate,
-): readonly ShadowingOutline[] {
-  return Object.entries(written ?? []).flatMap(([at, exception]) => {
-    const items = textsOf(exception?.items).map(([, item]) => item);
-    const { owner, until } = exception ?? {};
-    const position = locate(['pins', 'shadowing', Number(at)], 'value');
-    return owner && until ? [{ items, owner, until, position }] : [];
-  });
-}
-
-function areIssuersWrong(upstream: string, found: readonly PathDiagnostic[]): boolean {
-  return found.some(
-    ({ path: [first, name, key, item], severity, rule, message }) =>
-      severity === 'error' &&
-      first === 'upstreams' &&
-      (name === upstream || name === undefined) &&
-      (key === 'issuers' || (item === undefined && rule === 'missing-key' && /"issuers"/.test(message))),
-  );
+function hostOf(url: string): string | undefined {
+  return URL.canParse(url) ? new URL(url).host : undefined;
 }
 
 /**
@@ -361,13 +305,14 @@ function areIssuersWrong(upstream: string, found: readonly PathDiagnostic[]): bo
  * gateway will run on.
  */
 function noteMissingFolders(
-  { audit }: ReadableGateway,
+  { audit }: GatewayConfig,
   folder: string,
   { readFile }: GatewaySources,
   report: ReportDiagnostic,
 ): void {
-  for (const [index, { path }] of (audit?.sinks ?? []).entries()) {
-    if (!path || isAbsolute(path)) continue;
+  for (const [index, sink] of audit.sinks.entries()) {
+    if (sink.type !== 'file' || isAbsolute(sink.path)) continue;
+    const { path } = sink;
     try {
       readFile(resolve(folder, dirname(path)));
     } catch (error) {
@@ -383,23 +328,13 @@ function noteMissingFolders(
 const MAX_SOCKET_PATH_BYTES = 107;
 
 /** A longer path is cut off or refused by the system, which would show with the first request. */
-function checkSocketPaths({ upstreams }: ReadableGateway, folder: string, report: ReportDiagnostic): void {
-  for (const [name, { socket }] of entriesOf(upstreams)) {
-    const size = socket ? Buffer.byteLength(resolve(folder, socket)) : 0;
+function checkSocketPaths({ upstreams }: GatewayConfig, folder: string, report: ReportDiagnostic): void {
+  for (const [name, { socket }] of Object.entries(upstreams)) {
+    const size = socket !== undefined ? Buffer.byteLength(resolve(folder, socket)) : 0;
     if (size <= MAX_SOCKET_PATH_BYTES) continue;
     const message = `the absolute path of this socket has ${size} bytes, and the system takes ${MAX_SOCKET_PATH_BYTES} at most; use a shorter one, such as one below /run`;
     report(['upstreams', name, 'socket'], message);
   }
-}
-
-/** The keys of signers are no secrets: they are read wherever the file is checked, and quietly. */
-function readSigning(gateway: ReadableGateway, sources: GatewaySources, file: string): Outline['signing'] {
-  const { env } = sources;
-  const read = { files: sources, env, folder: dirname(file) };
-  return signingOf(
-    gateway,
-    readSecrets(gateway, read, () => undefined, 'signer-key'),
-  );
 }
 
 const CHECKS = [
@@ -411,31 +346,12 @@ const CHECKS = [
   checkAggregates,
   checkResources,
   checkSigning,
+  checkClientCertificates,
   checkAudit,
   checkState,
   checkAdmin,
   checkPolicyMode,
 ];
-
-function checkGateway(
-  gateway: ReadableGateway,
-  folder: string,
-  sources: GatewaySources,
-  found: PathDiagnostic[],
-): Pick<CompileInput, 'secrets' | 'tls'> | undefined {
-  const report: ReportDiagnostic = (path, message, rule = 'wrong-value', more = {}) => {
-    const { at = 'value', severity = 'error', suggestion, refersTo } = more;
-    found.push({ path, at, severity, rule, message, suggestion, refersTo });
-  };
-  for (const checkPart of CHECKS) checkPart(gateway, report);
-  checkSocketPaths(gateway, folder, report);
-  if (sources.secrets === 'skip') return undefined;
-  noteMissingFolders(gateway, folder, sources, report);
-  const secretSources = { files: sources, env: sources.env, folder };
-  const keys = readSecrets(gateway, secretSources, report);
-  const secrets = new Map([...keys, ...readTlsFiles(gateway, secretSources, keys, report)]);
-  return { secrets, tls: readListenerTls(gateway, { files: sources, folder, secrets }, report) };
-}
 
 const POLICY_SUFFIX = '.policy.yaml';
 const MAX_POLICY_FILES = 1000;
@@ -500,12 +416,8 @@ function readPolicy(
     diagnostics.push(...document.diagnostics);
     return undefined;
   }
-  const { value, locate, isComplete } = document;
-  locators.set(file, locate);
-  diagnostics.push(...document.diagnostics.map((one) => locateDiagnostic(file, locate, one)));
-  if (!isComplete) return undefined;
-  const meant = resolveMeanings(POLICY_SCHEMA, value);
-  const { policy, mode, defaults, rules, labels, flows, sensitive } = meant;
+  locators.set(file, document.locate);
+  const { policy, mode, defaults, rules, labels, flows, sensitive } = resolveMeanings(POLICY_SCHEMA, document.value);
   return { file, policy, mode, defaults, rules, labels, flows, sensitive };
 }
 

@@ -8,17 +8,9 @@ import { includedScopes } from './checks/gateway.js';
 import { backendsOf, ownAudiences } from './checks/upstreams.js';
 import { readKeyText } from './key-material.js';
 import { BUILT_IN_PROFILES } from './profiles.js';
-import {
-  findMeanings,
-  type Readable,
-  type Resolved,
-  resolveMeanings,
-  type SecretReference,
-  type SettingsOf,
-} from './schema/declarations.js';
-import { GATEWAY_SCHEMA, type GatewayFile, PII_KINDS, type ReadableGateway } from './schema/gateway.js';
-import type { AGGREGATE_SCHEMA } from './schema/upstream.js';
-import { type ListenerTls, requireSecret, type Secrets, signingOf } from './secrets.js';
+import { memberOf } from './schema/declarations.js';
+import { type GatewayConfig, PII_KINDS } from './schema/gateway.js';
+import type { ListenerTls } from './secrets.js';
 import type {
   AdminSettings,
   AggregateSettings,
@@ -39,58 +31,64 @@ import type {
   UpstreamTls,
 } from './settings.js';
 
-/** The gateway file with units and references resolved. */
-type File = Resolved<GatewayFile>;
-type IssuerFile = File['issuers'][string];
-type UpstreamFile = File['upstreams'][string];
+type IssuerFile = GatewayConfig['issuers'][string];
+type UpstreamFile = GatewayConfig['upstreams'][string];
 type CredentialsFile = UpstreamFile['credentials'];
-type AggregateFile = SettingsOf<typeof AGGREGATE_SCHEMA>;
+type AggregateFile = GatewayConfig['endpoints'][string];
 
 export type CompileInput = {
   /** Absolute path of the file. */
   readonly file: string;
-  /** What was read of the file, which is all of it, since it was validated. */
-  readonly gateway: ReadableGateway;
-  readonly secrets: Secrets;
+  /** Checked, with everything that it refers to. */
+  readonly gateway: GatewayConfig;
   readonly tls: ListenerTls;
+  readonly signing: LockSigning | undefined;
+  /** Absolute paths. */
+  readonly watchedFiles: readonly string[];
   /** SHA-256 of the file, lower-case hex. */
   readonly hash: string;
 };
 
+/** The folders of policies and of lock files, as absolute paths. */
+export function policyFoldersOf(
+  file: string,
+  { policies, pins }: GatewayConfig,
+): Pick<Settings, 'policiesDir' | 'pinsDir'> {
+  const folder = dirname(file);
+  const policiesDir = resolve(folder, policies.dir);
+  return { policiesDir, pinsDir: pins?.dir === undefined ? resolve(policiesDir, 'pins') : resolve(folder, pins.dir) };
+}
+
 /**
  * The settings of a gateway file.
  *
- * @throws Error if a secret or a quantity is missing because the input was not checked before.
+ * @throws Error if something is missing because the input was not checked before.
  */
-export function compileSettings({ file, gateway, secrets, tls, hash }: CompileInput): Settings {
+export function compileSettings({ file, gateway, tls, signing, watchedFiles, hash }: CompileInput): Settings {
   const folder = dirname(file);
-  const written = resolveMeanings(GATEWAY_SCHEMA, gateway, (path) => requireSecret(secrets, path));
-  const { listeners, state, metrics, audit, admin } = written;
-  const publicBase = written.publicUrl.replace(/\/$/, '');
-  const policiesDir = resolve(folder, written.policies.dir);
-  const pinsDir = written.pins?.dir;
+  const { listeners, state, metrics, audit, admin } = gateway;
+  const publicBase = gateway.publicUrl.replace(/\/$/, '');
   const own = { base: publicBase, audiences: [...ownAudiences(gateway)] };
   const { tls: _, ...data } = listeners.data;
   return freezeDeep({
     file,
-    publicUrl: new URL(written.publicUrl),
+    publicUrl: new URL(gateway.publicUrl),
     publicBase,
     listeners: {
       data: { ...data, ...compileListener(data, tls.data) },
       ops: compileListener(listeners.ops, tls.ops),
     },
-    keys: (written.keys ?? []).map(compileKey),
-    issuers: mapOf(written.issuers, compileIssuer),
-    upstreams: mapOf(written.upstreams, (name, upstream) => compileUpstream(name, upstream, own, folder)),
-    aggregates: mapOf(written.endpoints, (name, aggregate) =>
-      compileAggregate(name, aggregate, publicBase, written.upstreams),
+    keys: (gateway.keys ?? []).map(compileKey),
+    issuers: mapOf(gateway.issuers, compileIssuer),
+    upstreams: mapOf(gateway.upstreams, (name, upstream) => compileUpstream(name, upstream, own, folder)),
+    aggregates: mapOf(gateway.endpoints, (name, aggregate) =>
+      compileAggregate(name, aggregate, publicBase, gateway.upstreams),
     ),
-    policiesDir,
-    pinsDir: pinsDir === undefined ? resolve(policiesDir, 'pins') : resolve(folder, pinsDir),
-    signing: compileSigning(gateway, secrets),
+    ...policyFoldersOf(file, gateway),
+    signing,
     profiles: new Map([
       ...BUILT_IN_PROFILES.map((profile) => [profile.name, profile] as const),
-      ...mapOf(written.inspection.profiles, compileProfile),
+      ...mapOf(gateway.inspection.profiles, compileProfile),
     ]),
     state,
     audit: {
@@ -105,7 +103,7 @@ export function compileSettings({ file, gateway, secrets, tls, hash }: CompileIn
     },
     metrics,
     admin: admin && compileAdmin(admin, compileListener(listeners.admin, tls.admin)),
-    watchedFiles: watchedFilesOf(gateway, folder),
+    watchedFiles,
     hash,
   });
 }
@@ -115,22 +113,6 @@ function mapOf<From, To>(
   compile: (name: string, value: From) => To,
 ): ReadonlyMap<string, To> {
   return new Map(Object.entries(entries).map(([name, value]) => [name, compile(name, value)]));
-}
-
-function compileSigning(gateway: ReadableGateway, secrets: Secrets): LockSigning | undefined {
-  const signing = signingOf(gateway, secrets);
-  if (signing === 'incomplete') throw new Error('the key of a signer was not read before use');
-  return signing;
-}
-
-/** Certificate and key files of upstreams and keys of signers, a change of which is a configuration change. */
-function watchedFilesOf(gateway: ReadableGateway, folder: string): readonly string[] {
-  const files = findMeanings(GATEWAY_SCHEMA, gateway).flatMap(({ meaning, value }) => {
-    if (meaning === 'file-content') return [String(value)];
-    const isWatched = meaning === 'tls-key' || meaning === 'signer-key';
-    return isWatched ? ((value as Readable<SecretReference>).file ?? []) : [];
-  });
-  return [...new Set(files.map((file) => resolve(folder, file)))];
 }
 
 function compileListener(
@@ -223,7 +205,7 @@ function compileContent({ kind, tools }: UpstreamFile['content']): ContentSettin
   return { kind, tools: new Map(compiled) };
 }
 
-function compileArguments(written: UpstreamFile['arguments']): ArgumentSettings {
+export function compileArguments(written: UpstreamFile['arguments']): ArgumentSettings {
   if (typeof written === 'string') return { undeclared: written, coerce: false, drop: [] };
   const { undeclared, coerce, drop } = written;
   return { undeclared: undeclared === 'refuse' ? 'declared' : undeclared, coerce, drop };
@@ -242,8 +224,7 @@ function compileIssuersAndAudiences(
   const issuers = file.issuers ?? [];
   const audiences: Record<string, readonly string[]> = Object.create(null);
   for (const issuer of issuers) {
-    const mapped = Object.hasOwn(file.audiences, issuer) ? file.audiences[issuer] : undefined;
-    audiences[issuer] = mapped ?? [resource];
+    audiences[issuer] = memberOf(file.audiences, issuer) ?? [resource];
   }
   return { issuers, audiences };
 }
@@ -319,7 +300,12 @@ function strictestBinding(bindings: readonly Binding[]): Binding | undefined {
 }
 
 /** The settings of an aggregate. Its checks have ensured that its backends are compatible. */
-function compileAggregate(name: string, file: AggregateFile, base: string, all: File['upstreams']): AggregateSettings {
+function compileAggregate(
+  name: string,
+  file: AggregateFile,
+  base: string,
+  all: GatewayConfig['upstreams'],
+): AggregateSettings {
   const path = file.path ?? `/${name}`;
   const resource = base + path;
   const backends = backendsOf(file);
@@ -339,14 +325,17 @@ function compileAggregate(name: string, file: AggregateFile, base: string, all: 
   };
 }
 
-function compileProfile(name: string, { request, result }: File['inspection']['profiles'][string]): InspectionProfile {
+function compileProfile(
+  name: string,
+  { request, result }: GatewayConfig['inspection']['profiles'][string],
+): InspectionProfile {
   const { pii, ...rest } = result;
   const { action, kinds = PII_KINDS } = typeof pii === 'string' ? { action: pii } : pii;
   return { name, request, result: { ...rest, pii: { action, kinds } } };
 }
 
 function compileAdmin(
-  { publicUrl, issuers, breakGlass }: NonNullable<File['admin']>,
+  { publicUrl, issuers, breakGlass }: NonNullable<GatewayConfig['admin']>,
   listener: ListenerSettings,
 ): AdminSettings {
   const compiled: Record<string, AdminSettings['issuers'][string]> = Object.create(null);

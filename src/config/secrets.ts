@@ -19,15 +19,8 @@ import {
   readKeyText,
   readPublicSignerKey,
 } from './key-material.js';
-import {
-  entriesOf,
-  findMeanings,
-  type Meaning,
-  type Readable,
-  type SecretReference,
-  type SecretUse,
-} from './schema/declarations.js';
-import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
+import type { ReadContent, SecretReference, SecretUse } from './schema/declarations.js';
+import type { GatewayConfig, GatewayFile } from './schema/gateway.js';
 import type { LockSigning, TlsSettings } from './settings.js';
 
 type SecretSources = {
@@ -35,58 +28,63 @@ type SecretSources = {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Folder of the gateway file. */
   readonly folder: string;
+  /** With `skip`, only the keys of signers are read, which are no secrets, and nothing is reported of them. */
+  readonly secrets: 'read' | 'skip';
 };
-
-/** Secrets by their path in the gateway file; see `secretAt`. */
-export type Secrets = ReadonlyMap<string, string>;
 
 const MAX_SECRET_BYTES = 64 * 1024;
 const MIN_BREAK_GLASS_LENGTH = 32;
 
-/** The secret at a path, if one was read. */
-function secretAt(secrets: Secrets, path: FilePath): string | undefined {
-  return secrets.get(JSON.stringify(path));
+type ReferenceReader = {
+  /** What a reference refers to, in its right form; empty if it could not be read, which was reported, or was skipped. */
+  readonly read: ReadContent;
+  /** The files of certificates, of their keys and of signers' keys that were referred to, as absolute paths. */
+  readonly watchedFiles: ReadonlySet<string>;
+};
+
+/** Reads what a gateway file refers to: its secrets, and the certificate files of upstreams. */
+export function createReferenceReader(sources: SecretSources, report: ReportDiagnostic): ReferenceReader {
+  const watchedFiles = new Set<string>();
+  const isSkipped = sources.secrets === 'skip';
+  const say: ReportDiagnostic = isSkipped ? () => undefined : report;
+  return {
+    watchedFiles,
+    read(path, meaning, reference) {
+      const file = meaning === 'file-content' ? String(reference) : partsOf(reference as SecretReference).file;
+      if (file !== undefined && WATCHED.has(meaning)) watchedFiles.add(resolve(sources.folder, file));
+      if (isSkipped && meaning !== 'signer-key') return '';
+      if (meaning === 'file-content') return readCertificateFile(String(reference), path, sources, say);
+      return readSecret(reference as SecretReference, meaning, path, sources, say);
+    },
+  };
 }
 
-/**
- * The secret at a path that must have one.
- *
- * @throws Error if it was not read.
- */
-export function requireSecret(secrets: Secrets, path: FilePath): string {
-  const secret = secretAt(secrets, path);
-  if (secret === undefined) throw new Error('a secret was not read before use');
-  return secret;
+/** A change of these files is a change of the configuration. */
+const WATCHED: ReadonlySet<string> = new Set(['file-content', 'tls-key', 'signer-key']);
+
+/** The two forms of a reference. */
+function partsOf(reference: SecretReference): { readonly env?: string; readonly file?: string } {
+  return reference;
 }
 
-/**
- * Reads every secret of a gateway file and checks its form. Paths without a reference are skipped.
- * @param only the use of those that are read; all if absent.
- */
-export function readSecrets(
-  gateway: ReadableGateway,
+/** Reads a secret and checks its form. */
+function readSecret(
+  reference: SecretReference,
+  use: SecretUse,
+  path: FilePath,
   sources: SecretSources,
   report: ReportDiagnostic,
-  only?: SecretUse,
-): Secrets {
-  const secrets = new Map<string, string>();
-  for (const { path, meaning, value } of findMeanings(GATEWAY_SCHEMA, gateway)) {
-    if (!isSecretUse(meaning) || meaning !== (only ?? meaning)) continue;
-    const secret = readSecret(value, path, sources, report, meaning === 'signer-key');
-    if (secret === undefined) continue;
-    const error = FIND_ERROR[meaning](secret);
-    if (error !== undefined) {
-      report(path, `${describeSource(value)} ${error}`, 'secret');
-      continue;
-    }
-    secrets.set(JSON.stringify(path), secret);
-    if (path[0] === 'upstreams' && !isLongEnough(meaning, secret)) {
-      report(path, `${describeSource(value)} ${TOO_SHORT}`, 'secret', { severity: 'warning' });
-    }
+): string {
+  const secret = readReference(reference, path, sources, report, use === 'signer-key') ?? '';
+  const error = secret === '' ? undefined : FIND_ERROR[use](secret);
+  if (error !== undefined) {
+    report(path, `${describeSource(reference)} ${error}`, 'secret');
+    return '';
   }
-  checkKeysDiffer(gateway, secrets, report);
-  checkSigners(gateway, secrets, report);
-  return secrets;
+  if (secret !== '' && path[0] === 'upstreams' && !isLongEnough(use, secret)) {
+    report(path, `${describeSource(reference)} ${TOO_SHORT}`, 'secret', { severity: 'warning' });
+  }
+  return secret;
 }
 
 /** Minimum length of upstream credentials: shorter values are not searched for in what an upstream returns. */
@@ -114,29 +112,21 @@ const FIND_ERROR: Readonly<Record<SecretUse, (secret: string) => string | undefi
   'store-url': findStoreError,
 };
 
-function isSecretUse(meaning: Meaning): meaning is SecretUse {
-  return Object.hasOwn(FIND_ERROR, meaning);
-}
-
-function readSecret(
-  reference: unknown,
+function readReference(
+  reference: SecretReference,
   path: FilePath,
   sources: SecretSources,
   report: ReportDiagnostic,
   isPublic: boolean,
 ): string | undefined {
-  const { env, file } = reference as Readable<SecretReference>;
-  if (!env === !file) return undefined;
-  if (env) {
-    const value = Object.hasOwn(sources.env, env) ? withoutLineEnd(sources.env[env]) : undefined;
-    if (value !== undefined && value !== '') return value;
-    const state = value === undefined ? 'is not set' : 'is empty';
-    const suggestion = value === undefined ? nearestCandidate(env, namesOf(sources.env)) : undefined;
-    const message = `${describeSource(reference)} ${state}`;
-    report([...path, 'env'], message, 'secret', { suggestion });
-    return undefined;
-  }
-  return readSecretFile(file ?? '', [...path, 'file'], sources, report, isPublic);
+  if ('file' in reference) return readSecretFile(reference.file, [...path, 'file'], sources, report, isPublic);
+  const { env } = reference;
+  const value = Object.hasOwn(sources.env, env) ? withoutLineEnd(sources.env[env]) : undefined;
+  if (value !== undefined && value !== '') return value;
+  const state = value === undefined ? 'is not set' : 'is empty';
+  const suggestion = value === undefined ? nearestCandidate(env, namesOf(sources.env)) : undefined;
+  report([...path, 'env'], `${describeSource(reference)} ${state}`, 'secret', { suggestion });
+  return undefined;
 }
 
 /** Without the line end behind it, which programs write that print a secret into a file or a variable. */
@@ -150,9 +140,8 @@ function namesOf(env: SecretSources['env']): readonly string[] {
 }
 
 /** `the environment variable "NAME"` or `the file "PATH"`, as a reference names it. */
-function describeSource(reference: unknown): string {
-  const { env, file } = (reference ?? {}) as Readable<SecretReference>;
-  return env ? `the environment variable ${quoteName(env)}` : describeFile(file ?? '');
+function describeSource(reference: SecretReference): string {
+  return 'env' in reference ? `the environment variable ${quoteName(reference.env)}` : describeFile(reference.file);
 }
 
 /** `the file "PATH"`, as it is written. */
@@ -220,19 +209,13 @@ function findSignerKeyError(text: string): string | undefined {
   return reading.ok ? undefined : reading.why;
 }
 
-/**
- * Whose signatures lock files need, from keys that were read; `incomplete` if the key of a signer was not.
- */
-export function signingOf(
-  { pins }: Pick<ReadableGateway, 'pins'>,
-  keys: Secrets,
-): LockSigning | 'incomplete' | undefined {
+/** Whose signatures lock files need; `incomplete` if the key of a signer could not be read. */
+export function signingOf({ pins }: Pick<GatewayConfig, 'pins'>): LockSigning | 'incomplete' | undefined {
   if (pins?.signers === undefined) return undefined;
-  const names = entriesOf(pins.signers).map(([name]) => name);
-  const signers = names.flatMap((name) => {
-    const text = secretAt(keys, ['pins', 'signers', name, 'publicKey']);
-    const reading = text === undefined ? undefined : readPublicSignerKey(text);
-    return reading?.ok === true ? { name, ...reading.key } : [];
+  const names = Object.entries(pins.signers);
+  const signers = names.flatMap(([name, { publicKey }]) => {
+    const reading = readPublicSignerKey(publicKey);
+    return reading.ok ? { name, ...reading.key } : [];
   });
   if (signers.length < names.length) return 'incomplete';
   return { signers, require: pins.require ?? 1 };
@@ -270,8 +253,8 @@ function findStoreError(secret: string): string | undefined {
 }
 
 /** Signatures are counted by key, so that nobody signs twice under two names. */
-function checkSigners(gateway: ReadableGateway, keys: Secrets, report: ReportDiagnostic): void {
-  const signing = signingOf(gateway, keys);
+export function checkSigners(gateway: GatewayConfig, report: ReportDiagnostic): void {
+  const signing = signingOf(gateway);
   if (signing === undefined || signing === 'incomplete') return;
   const { signers, require } = signing;
   const firstOf = new Map<string, string>();
@@ -288,19 +271,20 @@ function checkSigners(gateway: ReadableGateway, keys: Secrets, report: ReportDia
   report(['pins', 'require'], message, 'conflict');
 }
 
-function checkKeysDiffer({ keys = [] }: ReadableGateway, secrets: Secrets, report: ReportDiagnostic): void {
+/** Checks that each gateway key is another one. `written` has the references to them. */
+export function checkKeysDiffer(
+  { keys = [] }: GatewayConfig,
+  { keys: written = [] }: GatewayFile,
+  report: ReportDiagnostic,
+): void {
   const seen = new Set<string>();
-  for (const index of keys.keys()) {
-    const id = readKeyText(secretAt(secrets, ['keys', index]) ?? '')?.id;
-    if (id === undefined) continue;
-    if (seen.has(id)) {
-      report(
-        ['keys', index],
-        `${describeSource(keys[index])} holds the same key as an earlier entry; remove one of the two`,
-        'conflict',
-      );
+  for (const [index, reference] of written.entries()) {
+    const id = readKeyText(keys[index] ?? '')?.id;
+    if (id !== undefined && seen.has(id)) {
+      const message = `${describeSource(reference)} holds the same key as an earlier entry; remove one of the two`;
+      report(['keys', index], message, 'conflict');
     }
-    seen.add(id);
+    if (id !== undefined) seen.add(id);
   }
 }
 
@@ -310,55 +294,51 @@ type ListenerName = (typeof LISTENER_NAMES)[number];
 /** TLS settings of the listeners that use TLS. */
 export type ListenerTls = { readonly [Name in ListenerName]?: TlsSettings };
 
-type TlsSources = {
-  readonly files: Pick<Files, 'readFile'>;
-  /** Folder of the gateway file. */
-  readonly folder: string;
-  readonly secrets: Secrets;
-};
+type TlsSources = Pick<SecretSources, 'folder' | 'files'>;
 
 const MAX_PEM_BYTES = 256 * 1024;
 
-/** Reads and checks the TLS files of every listener. Listeners without TLS are skipped. */
+/** Reads and checks the TLS files of every listener that uses TLS. `written` has the references to their keys. */
 export function readListenerTls(
-  { listeners = {} }: ReadableGateway,
+  { listeners }: GatewayConfig,
+  { listeners: written }: GatewayFile,
   sources: TlsSources,
   report: ReportDiagnostic,
 ): ListenerTls {
   const found: { -readonly [Name in ListenerName]?: TlsSettings } = {};
   for (const name of LISTENER_NAMES) {
-    const written = listeners[name]?.tls;
-    const tls = written && readTls(written, ['listeners', name, 'tls'], sources, report);
-    if (tls !== undefined) found[name] = tls;
+    const { tls } = listeners[name];
+    const key = written[name].tls?.key;
+    if (tls === undefined || key === undefined) continue;
+    const settings = readTls(tls, key, ['listeners', name, 'tls'], sources, report);
+    if (settings !== undefined) found[name] = settings;
   }
   return found;
 }
 
-type WrittenTls = NonNullable<NonNullable<NonNullable<ReadableGateway['listeners']>['data']>['tls']>;
-
 function readTls(
-  written: WrittenTls,
+  tls: NonNullable<GatewayConfig['listeners']['data']['tls']>,
+  reference: SecretReference,
   path: FilePath,
   sources: TlsSources,
   report: ReportDiagnostic,
 ): TlsSettings | undefined {
   const read = (member: 'cert' | 'clientCa') =>
-    readListenerCertificates(written[member], [...path, member], sources, report);
+    readListenerCertificates(tls[member], [...path, member], sources, report);
   const cert = read('cert');
   const clientCa = read('clientCa');
-  const key = secretAt(sources.secrets, [...path, 'key']);
-  const lacksAuthorities = written.clientCa && clientCa === undefined;
-  if (cert === undefined || key === undefined || lacksAuthorities) return undefined;
-  const error = findPairError(cert.text, key);
+  const lacksAuthorities = tls.clientCa !== undefined && clientCa === undefined;
+  if (cert === undefined || tls.key === '' || lacksAuthorities) return undefined;
+  const error = findPairError(cert.text, tls.key);
   if (error !== undefined) {
-    report([...path, 'key'], `${describeSource(written.key)} ${error}`, 'secret');
+    report([...path, 'key'], `${describeSource(reference)} ${error}`, 'secret');
     return undefined;
   }
-  const keyFile = written.key?.file;
+  const { file: keyFile } = partsOf(reference);
   const watched = [cert.file, clientCa?.file, keyFile && resolve(sources.folder, keyFile)];
   return {
     cert: cert.text,
-    key,
+    key: tls.key,
     clientCa: clientCa?.text,
     expiresAtMs: cert.expiresAtMs,
     files: watched.filter((file) => file !== undefined),
@@ -374,7 +354,7 @@ function readListenerCertificates(
   { files, folder }: TlsSources,
   report: ReportDiagnostic,
 ): Certificates | undefined {
-  if (!written) return undefined;
+  if (written === undefined) return undefined;
   const file = resolve(folder, written);
   let bytes: Uint8Array;
   try {
@@ -404,31 +384,20 @@ function findPairError(cert: string, key: string): string | undefined {
   }
 }
 
-/**
- * The texts of the upstreams' certificate files by path, for `secretAt`. `keys` are the secrets read
- * before, among them the private keys of the certificates.
- */
-export function readTlsFiles(
-  gateway: ReadableGateway,
-  sources: Pick<SecretSources, 'files' | 'folder'>,
-  keys: Secrets,
-  report: ReportDiagnostic,
-): Secrets {
-  const texts = new Map<string, string>();
-  for (const { path, meaning, value } of findMeanings(GATEWAY_SCHEMA, gateway)) {
-    if (meaning !== 'file-content' || !value) continue;
-    const file = resolve(sources.folder, String(value));
-    const read = readTextFile(String(value), () => sources.files.readFile(file));
-    const certificate = checkCertificate(String(value), read, path, report);
-    if (!('text' in read) || certificate === undefined) continue;
-    const { text } = read;
-    texts.set(JSON.stringify(path), text);
-    const keyPath = [...path.slice(0, -1), 'key'];
-    const key = path.at(-1) === 'cert' ? secretAt(keys, keyPath) : undefined;
-    if (key === undefined || isKeyOf(key, certificate)) continue;
-    report(keyPath, 'this is not the private key of the certificate', 'certificate');
+/** Checks that the private key of each upstream is that of its certificate. */
+export function checkClientCertificates({ upstreams }: GatewayConfig, report: ReportDiagnostic): void {
+  for (const [name, { tls }] of Object.entries(upstreams)) {
+    const [certificate] = readCertificates(tls.cert ?? '') ?? [];
+    if (certificate === undefined || !tls.key || isKeyOf(tls.key, certificate)) continue;
+    report(['upstreams', name, 'tls', 'key'], 'this is not the private key of the certificate', 'certificate');
   }
-  return texts;
+}
+
+/** The text of a certificate file; empty if it holds no certificate, which is reported. */
+function readCertificateFile(file: string, path: FilePath, sources: SecretSources, report: ReportDiagnostic): string {
+  const read = readTextFile(file, () => sources.files.readFile(resolve(sources.folder, file)));
+  const certificate = checkCertificate(file, read, path, report);
+  return 'text' in read && certificate !== undefined ? read.text : '';
 }
 
 /** The first certificate of a file's text. */

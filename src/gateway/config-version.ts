@@ -113,8 +113,8 @@ function noteUndeclaredArguments(
   { file, upstreams }: Pick<Outline, 'file' | 'upstreams'>,
   pins: PinsOf,
 ): readonly Diagnostic[] {
-  return upstreams.flatMap(({ name, undeclaredArguments: mode, position }) => {
-    if (mode !== 'declared' && mode !== 'observe') return [];
+  return upstreams.flatMap(({ name, arguments: { undeclared: mode }, position }) => {
+    if (mode === 'any') return [];
     const catalog = pins(name);
     const tools = (catalog?.names('tool') ?? []).filter(
       (tool) => catalog?.statusOf('tool', tool).pinned?.input?.firstUndeclared !== undefined,
@@ -238,28 +238,23 @@ export async function loadVersion(file: string, sources: Sources, policyInForce?
     env: sources.env,
   });
   if (outline === undefined) return { version: undefined, diagnostics };
-  const pins =
-    outline.pinsDir === undefined ? undefined : await loadLocks(outline.pinsDir, LOCK_PORTS, signingOf(outline));
-  const locks = pins?.locks ?? new Map<string, Lock>();
+  const pins = await loadLocks(outline.pinsDir, LOCK_PORTS, signingOf(outline));
+  const { locks, unsigned } = pins;
   await prepareDefinitions(locks.values(), sources.compile);
-  const unsigned = pins?.unsigned ?? new Set<string>();
   const pinned = pinsOf(locks, sources.compile);
-  const policies =
-    outline.policiesDir === undefined
-      ? undefined
-      : readPolicies(outline.policiesDir, outline, pinned, pins?.invalid, policyInForce);
+  const policies = readPolicies(outline, pinned, pins.invalid, policyInForce);
   // While a version runs, names that look alike are hidden, and a removal from a lock file must take effect.
   const severity = policyInForce === undefined ? 'error' : 'warning';
   const alike = checkAggregateNames(outline, pinned, severity);
   const found = [
     ...diagnostics,
-    ...(policies?.diagnostics ?? []),
-    ...(pins?.diagnostics ?? []),
+    ...policies.diagnostics,
+    ...pins.diagnostics,
     ...alike,
     // Comparing thousands of definitions would delay the requests of a running gateway.
-    ...(policyInForce === undefined ? checkDefinitions(outline, pins?.locks) : []),
+    ...(policyInForce === undefined ? checkDefinitions(outline, locks) : []),
   ];
-  if (settings === undefined || policies?.policies === undefined || pins === undefined || hasErrors(found)) {
+  if (settings === undefined || policies.policies === undefined || hasErrors(found)) {
     return { version: undefined, unsigned, diagnostics: found };
   }
   const hashes = { config: settings.hash, policy: policies.hash, pins: pins.hash };
@@ -271,7 +266,7 @@ export async function loadVersion(file: string, sources: Sources, policyInForce?
       issuerFacts: outline.issuerFacts,
       shadowing: outline.shadowing,
       deployment: outline.deployment,
-      locks: pins.locks,
+      locks,
       signed: pins.signed,
       hashes,
     },
@@ -281,18 +276,17 @@ export async function loadVersion(file: string, sources: Sources, policyInForce?
 }
 
 /** What is wrong with what the lock files hold, and what looks alike in them. */
-function checkDefinitions(outline: Outline, locks: ReadonlyMap<string, Lock> = new Map()): readonly Diagnostic[] {
-  return [...checkShadowing(outline, locks, todayInUtc()), ...checkUsable(outline.pinsDir ?? '', outline, locks)];
+function checkDefinitions(outline: Outline, locks: ReadonlyMap<string, Lock>): readonly Diagnostic[] {
+  return [...checkShadowing(outline, locks, todayInUtc()), ...checkUsable(outline.pinsDir, outline, locks)];
 }
 
 function readPolicies(
-  folder: string,
   outline: Outline,
   pins: PinsOf,
-  invalidLocks: ReadonlySet<string> | undefined,
+  invalidLocks: ReadonlySet<string>,
   policyInForce: string | undefined,
 ): ReturnType<typeof loadPolicies<PolicySet>> {
-  return loadPolicies(folder, {
+  return loadPolicies(outline.policiesDir, {
     files: DISK_FILES,
     compile(documents, hash) {
       const areInForce = hash === policyInForce;

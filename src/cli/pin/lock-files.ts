@@ -81,14 +81,12 @@ export type PinFolder = {
 export function readOutline(config: string, io: CliIo, ports: PinPorts): PinFolder | undefined {
   const { outline, diagnostics } = readGateway(config, io, ports, 'skip');
   const errors = errorsOf(diagnostics);
-  if (outline?.pinsDir !== undefined && errors.length === 0) {
+  if (outline !== undefined && errors.length === 0) {
     const { pinsDir: folder, signing } = outline;
     const upstreams = outline.upstreams.map(({ name }) => name);
     return { folder, upstreams, signing: signing === 'incomplete' ? undefined : signing };
   }
-  const file = resolve(io.cwd, config);
-  const missing = fileDiagnostic(file, 'missing-key', 'pins.dir is missing');
-  printDiagnostics(io, errors.length > 0 ? errors : [missing]);
+  printDiagnostics(io, errors);
   return undefined;
 }
 

@@ -7,7 +7,7 @@ import { errorsOf, renderDiagnostics } from '../../config/diagnostics.js';
 import type { Files } from '../../config/files.js';
 import { loadGateway, loadPolicies, type Outline } from '../../config/load.js';
 import { CALLER, type CallerDocument } from '../../config/schema/policy.js';
-import { validateSpelling } from '../../config/schema/validation.js';
+import { validateShape } from '../../config/schema/validation.js';
 import { type ReadArguments, readArguments } from '../../policy/argument-mending.js';
 import { compilePolicies } from '../../policy/compile/compile.js';
 import type { PolicyDocument } from '../../policy/compile/documents.js';
@@ -64,7 +64,7 @@ export async function openWorkspace(options: WorkspaceOptions, io: CliIo, ports:
   const gateway = loadGateway(file, { readFile, env: io.env, secrets: 'skip' });
   const { outline } = gateway;
   const found = [...gateway.diagnostics];
-  const locks = outline?.pinsDir === undefined ? undefined : await ports.loadLocks(outline.pinsDir, outline);
+  const locks = outline === undefined ? undefined : await ports.loadLocks(outline.pinsDir, outline);
   found.push(...(locks?.diagnostics ?? []));
   const folder = options.policies === undefined ? outline?.policiesDir : resolve(io.cwd, options.policies);
   const known = { pins: locks?.pins, invalidLocks: locks?.invalid };
@@ -260,7 +260,7 @@ export function principalOf(
  * @throws UsageError
  */
 export function readCaller(value: unknown): CallerDocument {
-  const { diagnostics, value: checked } = validateSpelling(CALLER, value);
+  const { diagnostics, value: checked } = validateShape(CALLER, value);
   const [first] = diagnostics;
   if (first === undefined) return checked as CallerDocument;
   const where = first.path.length === 0 ? '' : ` at ${first.path.join('.')}`;

@@ -7,8 +7,7 @@ import ipaddr from 'ipaddr.js';
 import { arrivesAt, bareHost, isAddressAllowed } from '../../policy/addresses.js';
 import { isDomain } from '../../policy/hosts.js';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
-import { entriesOf, readDurationMs, textsOf } from '../schema/declarations.js';
-import type { ReadableGateway } from '../schema/gateway.js';
+import type { GatewayConfig } from '../schema/gateway.js';
 import type { Network } from '../settings.js';
 
 /** True for localhost, names under it (RFC 6761 §6.3), 127.0.0.0/8 and ::1. */
@@ -86,16 +85,16 @@ function rangeOf(host: string): string | undefined {
 }
 
 /**
- * True if `publicUrl` is on loopback. So is one that is refused itself, unreadable or plain http elsewhere: nothing
+ * True if `publicUrl` is on loopback. So is one that is refused itself, no URL or plain http elsewhere: nothing
  * starts with it, and what else would be wrong with it is no further mistake.
  */
-export function isLoopbackGateway({ publicUrl = '' }: ReadableGateway): boolean {
+export function isLoopbackGateway({ publicUrl }: GatewayConfig): boolean {
   const url = parseUrl(publicUrl);
   return url?.protocol !== 'https:' || isLoopbackHost(url.hostname);
 }
 
 /** Checks `publicUrl`: https unless on loopback, in normal form, with nothing a resource identifier excludes. */
-export function checkPublicUrl({ publicUrl }: ReadableGateway, report: ReportDiagnostic): void {
+export function checkPublicUrl({ publicUrl }: GatewayConfig, report: ReportDiagnostic): void {
   const url = checkUrl(['publicUrl'], publicUrl, report);
   if (url === undefined) return;
   if (url.protocol === 'http:' && !isLoopbackHost(url.hostname)) {
@@ -112,7 +111,7 @@ export function checkPublicUrl({ publicUrl }: ReadableGateway, report: ReportDia
  * checked further.
  */
 export function checkUrl(path: FilePath, written: string | undefined, report: ReportDiagnostic): URL | undefined {
-  if (!written) return undefined;
+  if (written === undefined) return undefined;
   const url = parseUrl(written);
   if (url === undefined || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
     report(path, 'expected a URL that begins with https:// or http://');
@@ -145,7 +144,7 @@ function refusePlainHttp(path: FilePath, url: URL, report: ReportDiagnostic, mes
 /** How an origin may be reached, as written, and the path of the map that has these keys. */
 type ConfiguredReach = {
   readonly owner: FilePath;
-  readonly network: string | undefined;
+  readonly network: Network;
   readonly plaintext: string | undefined;
 };
 
@@ -154,7 +153,7 @@ type ConfiguredReach = {
  * http is accepted, and not the gateway itself. One mistake is reported once, with the keys that would mend it.
  */
 export function checkOrigin(
-  file: ReadableGateway,
+  file: GatewayConfig,
   path: FilePath,
   written: string | undefined,
   reach: ConfiguredReach,
@@ -173,9 +172,7 @@ export function checkOrigin(
   } else if (reach.plaintext === 'accepted' && reach.network === 'public') {
     const message = 'plain http is never sent to public addresses: "plaintext: accepted" needs "network: private"';
     report([...reach.owner, 'plaintext'], message, 'unsafe');
-  } else if (reach.network) {
-    checkReach(path, url, actual, { ...reach, network: reach.network }, report);
-  }
+  } else checkReach(path, url, actual, reach, report);
   return url;
 }
 
@@ -184,7 +181,7 @@ function checkReach(
   path: FilePath,
   url: URL,
   actual: Network | undefined,
-  { network, plaintext }: ConfiguredReach & { readonly network: string },
+  { network, plaintext }: ConfiguredReach,
   report: ReportDiagnostic,
 ): void {
   const isPlain = url.protocol === 'http:';
@@ -210,37 +207,34 @@ function checkReach(
 }
 
 /** The gateway's listener that a URL leads to, where its text alone shows that. */
-function ownListenerAt({ listeners, admin }: ReadableGateway, url: URL): string | undefined {
+function ownListenerAt({ listeners, admin }: GatewayConfig, url: URL): string | undefined {
   const port = Number(url.port || (url.protocol === 'https:' ? '443' : '80'));
   const host = bareHost(url.hostname);
   // A name on loopback may mean either address family.
   const addresses = ipaddr.isValid(host) ? [host] : isLoopbackHost(host) ? ['127.0.0.1', '::1'] : [];
   return (['data', 'ops', 'admin'] as const).find((name) => {
     if (name === 'admin' && admin === undefined) return false;
-    const { host: bound, port: at } = listeners?.[name] ?? {};
-    if (!bound || at === undefined) return false;
-    const listener = { host: bound, port: at };
-    return addresses.some((address) => arrivesAt(listener, { address, port, isOwn: false }));
+    return addresses.some((address) => arrivesAt(listeners[name], { address, port, isOwn: false }));
   });
 }
 
 /** Checks the listeners: bindable addresses without duplicates, TLS, origins, proxies, age of DPoP proofs. */
-export function checkListeners(file: ReadableGateway, report: ReportDiagnostic): void {
+export function checkListeners(file: GatewayConfig, report: ReportDiagnostic): void {
   const bound: BoundAddress[] = [];
   for (const name of ['data', 'ops', 'admin'] as const) {
     if (name !== 'admin' || file.admin !== undefined) checkListener(file, name, bound, report);
   }
   checkTls(file, report);
   const path = ['listeners', 'data'];
-  const { allowedOrigins, trustedProxies, dpop } = file.listeners?.data ?? {};
-  for (const [index, origin] of textsOf(allowedOrigins)) {
+  const { allowedOrigins, trustedProxies, dpop } = file.listeners.data;
+  for (const [index, origin] of allowedOrigins.entries()) {
     checkBrowserOrigin([...path, 'allowedOrigins', index], origin, report);
   }
-  for (const [index, range] of textsOf(trustedProxies)) {
+  for (const [index, range] of trustedProxies.entries()) {
     if (isAddressOrRange(range)) continue;
     report([...path, 'trustedProxies', index], 'expected an IP address or a CIDR range');
   }
-  if ((readDurationMs(dpop?.maxAge ?? '') ?? 0) > MAX_PROOF_AGE_MS) {
+  if (dpop.maxAgeMs > MAX_PROOF_AGE_MS) {
     report([...path, 'dpop', 'maxAge'], 'a proof is good for 5m at most');
   }
 }
@@ -249,15 +243,15 @@ export function checkListeners(file: ReadableGateway, report: ReportDiagnostic):
 const MAX_PROOF_AGE_MS = 5 * 60_000;
 
 /** Checks that TLS fits `publicUrl`, and that with `mtls` bindings the listener itself requests certificates. */
-function checkTls({ listeners, publicUrl, upstreams }: ReadableGateway, report: ReportDiagnostic) {
+function checkTls({ listeners, publicUrl, upstreams }: GatewayConfig, report: ReportDiagnostic) {
   const path = ['listeners', 'data', 'tls'];
-  const tls = listeners?.data?.tls;
-  if (tls !== undefined && publicUrl?.startsWith('http:') === true) {
+  const { tls } = listeners.data;
+  if (tls !== undefined && publicUrl.startsWith('http:')) {
     const message = 'a data listener with TLS needs a publicUrl of https';
     report(path, message, 'conflict', { at: 'key' });
   }
-  if (tls?.clientCa) return;
-  for (const [name, { binding }] of entriesOf(upstreams)) {
+  if (tls?.clientCa !== undefined) return;
+  for (const [name, { binding }] of Object.entries(upstreams)) {
     if (binding !== 'mtls') continue;
     const message = '"mtls" needs "listeners.data.tls.clientCa": no header of a proxy proves one';
     report(['upstreams', name, 'binding'], message, 'conflict');
@@ -267,18 +261,17 @@ function checkTls({ listeners, publicUrl, upstreams }: ReadableGateway, report: 
 type BoundAddress = {
   readonly name: string;
   readonly host: string;
-  readonly port: number | undefined;
+  readonly port: number;
 };
 
 function checkListener(
-  { listeners }: ReadableGateway,
+  { listeners }: GatewayConfig,
   name: 'data' | 'ops' | 'admin',
   bound: BoundAddress[],
   report: ReportDiagnostic,
 ): void {
   const path = ['listeners', name];
-  const { host, port } = listeners?.[name] ?? {};
-  if (!host) return;
+  const { host, port } = listeners[name];
   if (!isListenHost(host)) {
     report([...path, 'host'], 'expected an IP address or localhost');
     return;

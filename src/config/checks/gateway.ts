@@ -6,29 +6,29 @@
 
 import { normalize } from 'node:path';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
-import { entriesOf, readDurationMs, textsOf } from '../schema/declarations.js';
-import type { ReadableGateway } from '../schema/gateway.js';
+import { memberOf } from '../schema/declarations.js';
+import type { GatewayConfig } from '../schema/gateway.js';
 import { checkName, quote } from '../schema/validation.js';
 import { checkOrigin, checkUrl, isLoopbackGateway, isLoopbackHost } from './addresses.js';
 
-type Issuer = NonNullable<NonNullable<ReadableGateway['issuers']>[string]>;
+type Issuer = GatewayConfig['issuers'][string];
 
 /** Without a configured key, sealed values do not outlive the process, which is acceptable only on loopback. */
-export function checkKeys(file: ReadableGateway, report: ReportDiagnostic): void {
+export function checkKeys(file: GatewayConfig, report: ReportDiagnostic): void {
   if (file.keys !== undefined || isLoopbackGateway(file)) return;
   const message = 'the key "keys" is missing: outside loopback the gateway needs a key of its own';
   report([], message, 'missing-key', { at: 'key' });
 }
 
 /** What would let an unsigned definition through although signatures are required, or require them of nobody. */
-export function checkSigning({ pins, upstreams }: ReadableGateway, report: ReportDiagnostic): void {
+export function checkSigning({ pins, upstreams }: GatewayConfig, report: ReportDiagnostic): void {
   if (pins?.signers === undefined) {
     if (pins?.require === undefined) return;
     report(['pins', 'require'], '"require" needs "signers": nobody could sign', 'missing-key');
     return;
   }
-  for (const [name, { pinning }] of entriesOf(upstreams)) {
-    if (pinning?.mode !== 'trust-on-first-use') continue;
+  for (const [name, { pinning }] of Object.entries(upstreams)) {
+    if (pinning.mode !== 'trust-on-first-use') continue;
     const message =
       '"trust-on-first-use" cannot be combined with "pins.signers": definitions that are trusted on first use have no signature';
     report(['upstreams', name, 'pinning', 'mode'], message, 'conflict');
@@ -36,21 +36,22 @@ export function checkSigning({ pins, upstreams }: ReadableGateway, report: Repor
 }
 
 /** Standard output as the only sink counts as durable only with `durability: handed-over`, and is never synced. */
-export function checkAudit({ audit = {} }: ReadableGateway, report: ReportDiagnostic): void {
-  const { sinks = [], durability: promised, onFailure } = audit;
+export function checkAudit({ audit }: GatewayConfig, report: ReportDiagnostic): void {
+  const { sinks, durability: promised, onFailure } = audit;
   const paths = new Set<string>();
-  for (const [index, { path }] of sinks.entries()) {
-    if (!path) continue;
-    if (paths.has(normalize(path))) {
+  for (const [index, sink] of sinks.entries()) {
+    if (sink.type !== 'file') continue;
+    const path = normalize(sink.path);
+    if (paths.has(path)) {
       report(['audit', 'sinks', index, 'path'], 'another sink has this path', 'conflict');
     }
-    paths.add(normalize(path));
+    paths.add(path);
   }
-  if (promised === 'synced' && sinks.length > 0 && !sinks.some(({ type }) => type === 'file')) {
+  if (promised === 'synced' && !sinks.some(({ type }) => type === 'file')) {
     report(['audit', 'durability'], '"synced" needs a sink of type file', 'conflict');
   }
-  const isDurable = sinks.some(({ type, durability }) => type !== 'stdout' || durability === 'handed-over');
-  if (sinks.length === 0 || isDurable || onFailure !== 'block') return;
+  const isDurable = sinks.some((sink) => sink.type === 'file' || sink.durability === 'handed-over');
+  if (isDurable || onFailure !== 'block') return;
   const message = 'stdout alone with "onFailure: block" needs "durability: handed-over"';
   const suggestion = '{type: stdout, durability: handed-over}';
   report(['audit', 'sinks', 0], message, 'unsafe', { suggestion });
@@ -60,36 +61,33 @@ export function checkAudit({ audit = {} }: ReadableGateway, report: ReportDiagno
 const MIN_STORE_AGE_MS = 2000;
 
 /** Checks the shared store: two commands must fit into the age that its data may have. */
-export function checkState(file: ReadableGateway, report: ReportDiagnostic): void {
-  const { type, maxAge = '', commandTimeout = '' } = file.state ?? {};
-  if (type !== 'redis') return;
+export function checkState(file: GatewayConfig, report: ReportDiagnostic): void {
+  const { state } = file;
+  if (state.type !== 'redis') return;
   if (file.keys === undefined && isLoopbackGateway(file)) {
     const message = 'a shared store needs "keys": with a key of its own, a replica shares nothing';
     report(['state'], message, 'missing-key', { at: 'key' });
   }
-  const maxAgeMs = readDurationMs(maxAge);
-  const timeoutMs = readDurationMs(commandTimeout);
-  if (maxAgeMs === undefined || timeoutMs === undefined) return;
-  if (maxAgeMs < MIN_STORE_AGE_MS) {
+  if (state.maxAgeMs < MIN_STORE_AGE_MS) {
     report(['state', 'maxAge'], 'this is shorter than 2s');
-  } else if (timeoutMs * 2 > maxAgeMs) {
+  } else if (state.commandTimeoutMs * 2 > state.maxAgeMs) {
     report(['state', 'commandTimeout'], 'this is longer than half of "maxAge"', 'conflict');
   }
 }
 
 /** The console needs a credential, and the issuers it names must exist. */
-export function checkAdmin({ admin, issuers }: ReadableGateway, report: ReportDiagnostic): void {
+export function checkAdmin({ admin, issuers }: GatewayConfig, report: ReportDiagnostic): void {
   if (admin === undefined) return;
   if (admin.issuers === undefined && admin.breakGlass === undefined) {
     const message = 'the console needs "issuers" or "breakGlass"';
     report(['admin'], message, 'missing-key', { at: 'key' });
   }
-  const known = Object.keys(issuers ?? {});
-  for (const [name, { login }] of entriesOf(admin.issuers)) {
+  const known = Object.keys(issuers);
+  for (const [name, { login }] of Object.entries(admin.issuers ?? {})) {
     checkName(['admin', 'issuers', name], 'issuer', name, known, report, 'key');
     const path = ['admin', 'issuers', name, 'login'];
     if (login === undefined) continue;
-    checkLogin(path, login, issuers?.[name], report);
+    checkLogin(path, login, memberOf(issuers, name), report);
     if (admin.publicUrl !== undefined) continue;
     const message = 'the key "publicUrl" of "admin" is missing: logins return to it';
     report(path, message, 'missing-key', { at: 'key' });
@@ -100,7 +98,7 @@ export function checkAdmin({ admin, issuers }: ReadableGateway, report: ReportDi
 /** A login ends with an ID token, which is verified by its signature. */
 function checkLogin(
   path: FilePath,
-  { scopes }: { readonly scopes?: readonly string[] },
+  { scopes }: { readonly scopes: readonly string[] },
   issuer: Issuer | undefined,
   report: ReportDiagnostic,
 ): void {
@@ -108,8 +106,7 @@ function checkLogin(
     const message = 'an ID token is verified by its signature, and this issuer has no "algorithms"';
     report(path, message, 'conflict', { at: 'key' });
   }
-  if (scopes !== undefined && !scopes.includes('openid'))
-    report([...path, 'scopes'], 'without the scope "openid" there is no ID token');
+  if (!scopes.includes('openid')) report([...path, 'scopes'], 'without the scope "openid" there is no ID token');
 }
 
 /** Cookies and codes travel to this URL: https unless on loopback, and the pages are at its root. */
@@ -124,9 +121,9 @@ function checkConsoleUrl(written: string | undefined, report: ReportDiagnostic):
 }
 
 /** Rules that decide nothing are a choice that is made twice. */
-export function checkPolicyMode({ policies }: ReadableGateway, report: ReportDiagnostic): void {
-  if (policies?.mode !== 'observe') {
-    if (policies?.acceptUnenforced === undefined) return;
+export function checkPolicyMode({ policies }: GatewayConfig, report: ReportDiagnostic): void {
+  if (policies.mode !== 'observe') {
+    if (policies.acceptUnenforced === undefined) return;
     const message = '"acceptUnenforced" goes with "mode: observe"';
     report(['policies', 'acceptUnenforced'], message, 'conflict', { at: 'key' });
     return;
@@ -163,17 +160,17 @@ const NON_ACCESS_TOKEN_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 /** Checks each issuer, and that no two issuers have the same identifier. */
-export function checkIssuers(file: ReadableGateway, report: ReportDiagnostic): void {
+export function checkIssuers(file: GatewayConfig, report: ReportDiagnostic): void {
   const seen = new Map<string, string>();
-  for (const [name, issuer] of entriesOf(file.issuers)) {
+  for (const [name, issuer] of Object.entries(file.issuers)) {
     const path = ['issuers', name];
     if (checkIssuerIdentifier(file, path, issuer, report)) {
-      const other = seen.get(issuer.issuer ?? '');
+      const other = seen.get(issuer.issuer);
       if (other !== undefined) {
         const message = `the issuer "${other}" has this identifier too`;
         report([...path, 'issuer'], message, 'conflict');
       }
-      seen.set(issuer.issuer ?? '', name);
+      seen.set(issuer.issuer, name);
     }
     checkTokenVerification(file, path, issuer, report);
     checkTokenType([...path, 'tokenType'], issuer, report);
@@ -184,7 +181,7 @@ export function checkIssuers(file: ReadableGateway, report: ReportDiagnostic): v
 
 /** True if there is an identifier that can be compared with those of others. */
 function checkIssuerIdentifier(
-  file: ReadableGateway,
+  file: GatewayConfig,
   owner: FilePath,
   { issuer: written, network, plaintext }: Issuer,
   report: ReportDiagnostic,
@@ -197,7 +194,7 @@ function checkIssuerIdentifier(
 
 /** An issuer's tokens are verified either by signature or by introspection. */
 function checkTokenVerification(
-  file: ReadableGateway,
+  file: GatewayConfig,
   owner: FilePath,
   { algorithms, introspection, network, plaintext }: Issuer,
   report: ReportDiagnostic,
@@ -215,16 +212,16 @@ function checkTokenVerification(
 }
 
 function checkTokenType(path: FilePath, { tokenType }: Issuer, report: ReportDiagnostic): void {
-  const type = tokenType?.toLowerCase().replace(/^application\//, '');
-  if (type === undefined || !NON_ACCESS_TOKEN_TYPES.has(type)) return;
+  const type = tokenType.toLowerCase().replace(/^application\//, '');
+  if (!NON_ACCESS_TOKEN_TYPES.has(type)) return;
   report(path, 'tokens of this type are no access tokens', 'unsafe');
 }
 
 /** Checks claims written as JSON Pointers: `~` is followed by 0 or 1 (RFC 6901 §3). */
 function checkClaimPointers(path: FilePath, { claims }: Issuer, report: ReportDiagnostic): void {
   for (const claim of ['client', 'scope', 'groups'] as const) {
-    const names = claims?.[claim];
-    for (const [index, name] of textsOf([names ?? []].flat())) {
+    const names = claims[claim];
+    for (const [index, name] of [names].flat().entries()) {
       if (!name.startsWith('/') || !/~(?![01])/.test(name)) continue;
       const at = typeof names === 'string' ? [claim] : [claim, index];
       report([...path, ...at], 'this is not a JSON Pointer');
@@ -233,7 +230,7 @@ function checkClaimPointers(path: FilePath, { claims }: Issuer, report: ReportDi
 }
 
 function checkScopeHierarchy(path: FilePath, { scopeHierarchy }: Issuer, report: ReportDiagnostic) {
-  const hierarchy = new Map(entriesOf(scopeHierarchy));
+  const hierarchy = new Map(Object.entries(scopeHierarchy));
   for (const scope of hierarchy.keys()) {
     if (!includedScopes(scope, hierarchy).includes(scope)) continue;
     const message = `the scope ${quote(scope)} includes itself`;

@@ -7,16 +7,16 @@
 import { nearestCandidate } from '../../text/wording.js';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
 import { profileNames } from '../profiles.js';
-import { entriesOf, readDurationMs, textsOf } from '../schema/declarations.js';
-import type { ReadableGateway } from '../schema/gateway.js';
+import { memberOf } from '../schema/declarations.js';
+import type { GatewayConfig } from '../schema/gateway.js';
 import { checkName, quote } from '../schema/validation.js';
 import type { BackendSettings } from '../settings.js';
 import { checkOrigin, checkUrl, findPathError, isLoopbackGateway, isLoopbackHost, suggestPath } from './addresses.js';
 
-type Member<Map> = NonNullable<NonNullable<Map>[keyof NonNullable<Map>]>;
-type Upstream = Member<ReadableGateway['upstreams']>;
-type Aggregate = Member<ReadableGateway['endpoints']>;
-type Credentials = NonNullable<Upstream['credentials']>;
+type Upstream = GatewayConfig['upstreams'][string];
+type Aggregate = GatewayConfig['endpoints'][string];
+type Credentials = Upstream['credentials'];
+type TokenRequest = Extract<Credentials, { readonly clientId: string }>;
 
 /** Headers that the gateway or the connection sets: configured headers must not replace them. */
 const RESERVED_HEADERS: ReadonlySet<string> = new Set([
@@ -34,18 +34,18 @@ const MAX_ASSERTION_MS = 10 * 60 * 1000;
 const MIN_ASSERTION_MS = 1_000;
 
 /** Checks each upstream by itself. */
-export function checkUpstreams(file: ReadableGateway, report: ReportDiagnostic): void {
-  const profiles = profileNames(Object.keys(file.inspection?.profiles ?? {}));
-  for (const [name, upstream] of entriesOf(file.upstreams)) {
+export function checkUpstreams(file: GatewayConfig, report: ReportDiagnostic): void {
+  const profiles = profileNames(Object.keys(file.inspection.profiles));
+  for (const [name, upstream] of Object.entries(file.upstreams)) {
     const at = ['upstreams', name];
     const { url, network, plaintext, inspect, socket } = upstream;
-    if (socket) checkSocket(at, upstream, report);
+    if (socket !== undefined) checkSocket(at, upstream, report);
     else checkOrigin(file, [...at, 'url'], url, { owner: at, network, plaintext }, report);
     checkPath(at, upstream, report);
     checkCallerAuthentication(file, at, upstream, report);
-    if (inspect) checkName([...at, 'inspect'], 'inspection profile', inspect, profiles, report);
+    checkName([...at, 'inspect'], 'inspection profile', inspect, profiles, report);
     checkContent([...at, 'content', 'tools'], upstream, report);
-    checkTwin(at, name, upstream, Object.keys(file.upstreams ?? {}), report);
+    checkTwin(at, name, upstream, Object.keys(file.upstreams), report);
     checkTimes([...at, 'limits'], upstream, report);
     checkConcurrency([...at, 'limits'], upstream, report);
     checkUpstreamAuthentication(file, at, upstream, report);
@@ -60,7 +60,7 @@ function checkTwin(
   names: readonly string[],
   report: ReportDiagnostic,
 ): void {
-  if (!sameAs) return;
+  if (sameAs === undefined) return;
   const at = [...owner, 'sameAs'];
   if (sameAs === name) report(at, 'an upstream is not a deployment of itself; name another');
   else checkName(at, 'upstream', sameAs, names, report);
@@ -68,8 +68,8 @@ function checkTwin(
 
 /** Checks the path of an upstream or aggregate, if one is configured. */
 function checkPath(owner: FilePath, { path }: Upstream | Aggregate, report: ReportDiagnostic) {
-  const error = path ? findPathError(path) : undefined;
-  if (!path || error === undefined) return;
+  const error = path === undefined ? undefined : findPathError(path);
+  if (path === undefined || error === undefined) return;
   report([...owner, 'path'], error, 'wrong-value', { suggestion: suggestPath(path) });
 }
 
@@ -85,7 +85,7 @@ function checkSocket(owner: FilePath, { url, network, plaintext, socket }: Upstr
     const message = 'with "socket" no address is resolved; leave "network" out';
     report([...owner, 'network'], message, 'conflict');
   }
-  if (plaintext) {
+  if (plaintext !== undefined) {
     const message = 'a Unix socket is no network; leave "plaintext" out';
     report([...owner, 'plaintext'], message, 'conflict');
   }
@@ -96,9 +96,9 @@ function checkSocket(owner: FilePath, { url, network, plaintext, socket }: Upstr
 
 /** Without pins nothing says which definition of a tool a person has seen, so `code` has to name it. */
 function checkContent(path: FilePath, { content, pinning }: Upstream, report: ReportDiagnostic): void {
-  if (pinning?.mode !== 'off') return;
-  for (const [name, written] of entriesOf(content?.tools)) {
-    const chosen = typeof written === 'string' ? { kind: written } : written;
+  if (pinning.mode !== 'off') return;
+  for (const [name, written] of Object.entries(content.tools)) {
+    const chosen = typeof written === 'string' ? { kind: written, digest: undefined } : written;
     if (chosen.kind !== 'code' || chosen.digest !== undefined) continue;
     const message =
       'without pins, "code" needs the digest of the definition: {kind: code, digest: …}, as "sallyport dev" prints it';
@@ -108,32 +108,28 @@ function checkContent(path: FilePath, { content, pinning }: Upstream, report: Re
 
 /** With `exchangeMax` shorter than `requestTimeout`, an exchange would end before its first byte may arrive. */
 function checkTimes(path: FilePath, { limits }: Upstream, report: ReportDiagnostic): void {
-  const first = readDurationMs(limits?.requestTimeout ?? '');
-  const total = readDurationMs(limits?.exchangeMax ?? '');
-  if (first === undefined || total === undefined || first <= total) return;
+  if ((limits.requestTimeoutMs ?? 0) <= limits.exchangeMaxMs) return;
   const message = '"exchangeMax" is shorter than "requestTimeout"';
   report([...path, 'exchangeMax'], message, 'conflict');
 }
 
 function checkConcurrency(path: FilePath, { limits }: Upstream, report: ReportDiagnostic): void {
-  const { concurrency: all, concurrencyPerCaller: own } = limits ?? {};
-  if (all === undefined || own === undefined || own <= all) return;
+  if ((limits.concurrencyPerCaller ?? 0) <= limits.concurrency) return;
   const message = '"concurrencyPerCaller" exceeds "concurrency"';
   report([...path, 'concurrencyPerCaller'], message, 'conflict');
 }
 
 /** Checks how the gateway authenticates to one upstream, its TLS and its identity assertion. */
 function checkUpstreamAuthentication(
-  file: ReadableGateway,
+  file: GatewayConfig,
   at: FilePath,
   upstream: Upstream,
   report: ReportDiagnostic,
 ): void {
   const callers = [...at, 'credentials'];
   const own = [...at, 'pinning', 'credentials'];
-  const requests = ['client-credentials', 'token-exchange'];
-  checkCredentials(file, callers, upstream.credentials ?? {}, requests, report);
-  checkCredentials(file, own, upstream.pinning?.credentials ?? {}, requests.slice(0, 1), report);
+  checkCredentials(file, callers, upstream.credentials, report);
+  if (upstream.pinning.credentials !== undefined) checkCredentials(file, own, upstream.pinning.credentials, report);
   checkExchange(callers, upstream, report);
   checkTls([...at, 'tls'], upstream, report);
   checkIdentity([...at, 'identity'], upstream, report);
@@ -143,28 +139,30 @@ function isReserved(header: string): boolean {
   return RESERVED_HEADERS.has(header) || RESERVED_PREFIXES.some((prefix) => header.startsWith(prefix));
 }
 
-/** Checks credentials. `requests` are the types of them that request a token. */
 function checkCredentials(
-  file: ReadableGateway,
+  file: GatewayConfig,
   path: FilePath,
   credentials: Credentials,
-  requests: readonly string[],
   report: ReportDiagnostic,
 ): void {
-  const header = credentials.header?.toLowerCase() ?? '';
-  if (isReserved(header) || header.startsWith(OWN_PREFIX)) {
-    report([...path, 'header'], 'the gateway sets this header itself', 'conflict');
-  }
-  if (requests.includes(credentials.type ?? '')) {
-    checkTokenRequest(file, path, credentials, report);
+  switch (credentials.type) {
+    case 'none':
+      return;
+    case 'static':
+      if (isReserved(credentials.header) || credentials.header.startsWith(OWN_PREFIX))
+        report([...path, 'header'], 'the gateway sets this header itself', 'conflict');
+      return;
+    case 'client-credentials':
+    case 'token-exchange':
+      checkTokenRequest(file, path, credentials, report);
   }
 }
 
 /** One authorization server, one client authentication method, and an audience that is not the gateway's own. */
 function checkTokenRequest(
-  file: ReadableGateway,
+  file: GatewayConfig,
   path: FilePath,
-  credentials: Credentials,
+  credentials: TokenRequest,
   report: ReportDiagnostic,
 ): void {
   checkOneOf(path, credentials, ['issuer', 'tokenEndpoint'], report);
@@ -180,7 +178,7 @@ function checkTokenRequest(
     report([...path, key], 'this is an audience of the gateway itself', 'unsafe');
   }
   const { resource } = credentials;
-  if (resource && (!URL.canParse(resource) || resource.includes('#'))) {
+  if (resource !== undefined && (!URL.canParse(resource) || resource.includes('#'))) {
     const message = 'a resource indicator is an absolute URI without fragment';
     report([...path, 'resource'], message);
   }
@@ -188,8 +186,8 @@ function checkTokenRequest(
 
 function checkOneOf(
   path: FilePath,
-  credentials: Credentials,
-  [one, other]: readonly [keyof Credentials, keyof Credentials],
+  credentials: TokenRequest,
+  [one, other]: readonly [keyof TokenRequest, keyof TokenRequest],
   report: ReportDiagnostic,
 ): void {
   const found = [one, other].filter((key) => credentials[key] !== undefined);
@@ -201,8 +199,8 @@ function checkOneOf(
 }
 
 function checkExchange(path: FilePath, upstream: Upstream, report: ReportDiagnostic): void {
-  if (upstream.credentials?.type !== 'token-exchange') return;
-  if (upstream.pinning?.credentials === undefined) {
+  if (upstream.credentials.type !== 'token-exchange') return;
+  if (upstream.pinning.credentials === undefined) {
     const message = 'token-exchange needs "pinning.credentials": the gateway lists for itself, without a caller';
     report(path, message, 'missing-key');
   }
@@ -211,8 +209,8 @@ function checkExchange(path: FilePath, upstream: Upstream, report: ReportDiagnos
   }
 }
 
-function checkTls(path: FilePath, { tls = {}, url }: Upstream, report: ReportDiagnostic): void {
-  if (Object.keys(tls).length > 0 && url?.startsWith('http:') === true) {
+function checkTls(path: FilePath, { tls, url }: Upstream, report: ReportDiagnostic): void {
+  if (Object.keys(tls).length > 0 && url.startsWith('http:')) {
     report(path, 'this upstream is reached by plain http', 'conflict', { at: 'key' });
   }
   for (const [key, other] of [
@@ -226,18 +224,17 @@ function checkTls(path: FilePath, { tls = {}, url }: Upstream, report: ReportDia
 
 function checkIdentity(path: FilePath, upstream: Upstream, report: ReportDiagnostic): void {
   const { identity, credentials, pinning } = upstream;
-  const header = identity?.header?.toLowerCase();
-  if (header === undefined) return;
+  if (identity === undefined) return;
+  const { header, ttlMs } = identity;
   if (isReserved(header) || CREDENTIAL_HEADERS.has(header)) {
     report([...path, 'header'], 'the gateway sets this header itself', 'conflict');
   }
-  const taken = { credentials, 'pinning.credentials': pinning?.credentials };
+  const taken = { credentials, 'pinning.credentials': pinning.credentials };
   for (const [key, other] of Object.entries(taken)) {
-    if (header === '' || other?.header?.toLowerCase() !== header) continue;
+    if (other?.type !== 'static' || other.header !== header) continue;
     report([...path, 'header'], `"${key}" has this header too`, 'conflict');
   }
-  const ttlMs = readDurationMs(identity?.ttl ?? '');
-  if (ttlMs !== undefined && (ttlMs < MIN_ASSERTION_MS || ttlMs > MAX_ASSERTION_MS)) {
+  if (ttlMs < MIN_ASSERTION_MS || ttlMs > MAX_ASSERTION_MS) {
     report([...path, 'ttl'], 'an assertion is valid for 1s to 10m');
   }
 }
@@ -248,7 +245,7 @@ function kindOf(path: FilePath): 'an endpoint' | 'an upstream' {
 
 /** Checks who authenticates the callers of an upstream or aggregate: known issuers, or explicitly none. */
 function checkCallerAuthentication(
-  file: ReadableGateway,
+  file: GatewayConfig,
   path: FilePath,
   resource: Upstream | Aggregate,
   report: ReportDiagnostic,
@@ -259,19 +256,18 @@ function checkCallerAuthentication(
     const message = 'the key "issuers" is missing: name the issuers whose tokens callers may use';
     report(path, message, 'missing-key', { at: 'key' });
   }
-  const accepted = textsOf(issuers);
-  for (const [index, issuer] of accepted) {
-    const known = Object.keys(file.issuers ?? {});
+  const names = issuers ?? [];
+  const known = Object.keys(file.issuers);
+  for (const [index, issuer] of names.entries()) {
     checkName([...path, 'issuers', index], 'issuer', issuer, known, report);
   }
   // An opaque token does not name its issuer, and offering it to several would disclose it (RFC 7662 §4).
-  const introspected = accepted.filter(([, issuer]) => file.issuers?.[issuer]?.introspection);
+  const introspected = [...names.entries()].filter(([, issuer]) => memberOf(file.issuers, issuer)?.introspection);
   for (const [index] of introspected.slice(1)) {
     const message = `one issuer of ${kindOf(path)} may be introspected, not several`;
     report([...path, 'issuers', index], message, 'conflict');
   }
-  const names = accepted.map(([, issuer]) => issuer);
-  for (const [issuer] of entriesOf(audiences)) {
+  for (const issuer of Object.keys(audiences)) {
     if (names.includes(issuer)) continue;
     const noun = kindOf(path).replace(/^an /, '');
     const message = `${quote(issuer)} is not among the issuers of this ${noun}`;
@@ -281,7 +277,7 @@ function checkCallerAuthentication(
 }
 
 function checkUnauthenticated(
-  file: ReadableGateway,
+  file: GatewayConfig,
   path: FilePath,
   resource: Upstream | Aggregate,
   report: ReportDiagnostic,
@@ -291,12 +287,11 @@ function checkUnauthenticated(
     const message = `${kindOf(path)} has issuers or "authentication: none", not both`;
     report(at, message, 'conflict');
   }
-  if ('binding' in resource && (resource.binding || 'none') !== 'none') {
+  if ('binding' in resource && resource.binding !== 'none') {
     const message = 'without authentication there is no token to be bound';
     report([...path, 'binding'], message, 'conflict');
   }
-  const host = file.listeners?.data?.host;
-  if (host && !isLoopbackHost(host)) {
+  if (!isLoopbackHost(file.listeners.data.host)) {
     report(at, '"authentication: none" needs a data listener on loopback', 'unsafe');
   }
   if (!isLoopbackGateway(file)) {
@@ -306,15 +301,13 @@ function checkUnauthenticated(
 
 /** The backends of an aggregate of the gateway file, in its order. The default prefix is the upstream's name and `_`. */
 export function backendsOf({ upstreams }: Pick<Aggregate, 'upstreams'>): readonly BackendSettings[] {
-  return entriesOf(upstreams).map(([upstream, { prefix }]) => {
-    return { upstream, prefix: prefix || `${upstream}_` };
-  });
+  return Object.entries(upstreams).map(([upstream, { prefix = `${upstream}_` }]) => ({ upstream, prefix }));
 }
 
 /** Checks each aggregate by itself. `checkResources` compares its path and audiences with the others. */
-export function checkAggregates(file: ReadableGateway, report: ReportDiagnostic): void {
-  const known = Object.keys(file.upstreams ?? {});
-  for (const [name, aggregate] of entriesOf(file.endpoints)) {
+export function checkAggregates(file: GatewayConfig, report: ReportDiagnostic): void {
+  const known = Object.keys(file.upstreams);
+  for (const [name, aggregate] of Object.entries(file.endpoints)) {
     const at = ['endpoints', name];
     if (known.includes(name)) {
       report(at, 'an upstream has this name too', 'conflict', { at: 'key' });
@@ -324,11 +317,11 @@ export function checkAggregates(file: ReadableGateway, report: ReportDiagnostic)
     const backends = backendsOf(aggregate);
     for (const { upstream } of backends) {
       checkName([...at, 'upstreams', upstream], 'upstream', upstream, known, report, 'key');
-      const backend = file.upstreams?.[upstream];
+      const backend = memberOf(file.upstreams, upstream);
       if (backend !== undefined) checkBackend(at, aggregate, upstream, backend, report);
     }
     checkPrefixes([...at, 'upstreams'], backends, report);
-    const bindings = backends.map(({ upstream }) => file.upstreams?.[upstream]?.binding);
+    const bindings = backends.map(({ upstream }) => memberOf(file.upstreams, upstream)?.binding);
     if (!bindings.includes('dpop') || !bindings.includes('mtls')) continue;
     // No token can satisfy both.
     const message = 'one member wants tokens bound by "dpop", another by "mtls"';
@@ -351,7 +344,7 @@ function checkBackend(
     const message = `the member ${quote(name)} asks for a token`;
     report([...path, 'authentication'], message, 'unsafe');
   }
-  for (const [index, issuer] of textsOf(issuers)) {
+  for (const [index, issuer] of (issuers ?? []).entries()) {
     if (backend.issuers?.includes(issuer)) continue;
     const message = `the member ${quote(name)} does not accept this issuer`;
     report([...path, 'issuers', index], message, 'conflict');
@@ -374,7 +367,7 @@ function isEitherPrefix(one: string, other: string): boolean {
 }
 
 /** Checks upstreams and aggregates against each other. */
-export function checkResources(file: ReadableGateway, report: ReportDiagnostic): void {
+export function checkResources(file: GatewayConfig, report: ReportDiagnostic): void {
   const resources = resourcesOf(file);
   const clashing = checkPathsDiffer(resources, file, report);
   checkAudiencesDiffer(resources, clashing, file, report);
@@ -386,7 +379,7 @@ const RESERVED_SUFFIXES = ['', '/sse', '/message'];
 /** Reports resources with the path of another, and returns their own audiences, which are equal too. */
 function checkPathsDiffer(
   resources: readonly Resource[],
-  { publicUrl = '' }: ReadableGateway,
+  { publicUrl }: GatewayConfig,
   report: ReportDiagnostic,
 ): ReadonlySet<string> {
   const clashing = new Set<string>();
@@ -415,7 +408,7 @@ function checkPathsDiffer(
 function checkAudiencesDiffer(
   resources: readonly Resource[],
   clashing: ReadonlySet<string>,
-  { admin }: ReadableGateway,
+  { admin }: GatewayConfig,
   report: ReportDiagnostic,
 ): void {
   const owners = new Map<string, string>();
@@ -428,16 +421,15 @@ function checkAudiencesDiffer(
     owners.set(key, noun);
   };
   for (const { noun, audiences } of resources) for (const one of audiences) claim(noun, one);
-  for (const [issuer, { audience }] of entriesOf(admin?.issuers)) {
-    if (!audience) continue;
+  for (const [issuer, { audience }] of Object.entries(admin?.issuers ?? {})) {
     claim('the console', { issuer, audience, path: ['admin', 'issuers', issuer, 'audience'] });
   }
 }
 
 /** Every audience that a token for the gateway itself may have. */
-export function ownAudiences(file: ReadableGateway): ReadonlySet<string> {
+export function ownAudiences(file: GatewayConfig): ReadonlySet<string> {
   const accepted = resourcesOf(file).flatMap(({ id, audiences }) => [id, ...audiences.map(({ audience }) => audience)]);
-  const admins = entriesOf(file.admin?.issuers).flatMap(([, { audience }]) => audience || []);
+  const admins = Object.values(file.admin?.issuers ?? {}).map(({ audience }) => audience);
   return new Set([...accepted, ...admins]);
 }
 
@@ -453,33 +445,25 @@ type Resource = {
   readonly audiences: readonly Audience[];
 };
 
-function resourcesOf({ publicUrl = '', upstreams, endpoints }: ReadableGateway): Resource[] {
+function resourcesOf({ publicUrl, upstreams, endpoints }: GatewayConfig): Resource[] {
   const base = publicUrl.replace(/\/$/, '');
-  const resource = (kind: 'upstreams' | 'endpoints', name: string, file: Accepting): Resource => {
+  const resource = (kind: 'upstreams' | 'endpoints', name: string, file: Upstream | Aggregate): Resource => {
     const at = [kind, name];
-    const path = file.path || `/${name}`;
+    const path = file.path ?? `/${name}`;
     const noun = `the ${kind === 'upstreams' ? 'upstream' : 'endpoint'} ${quote(name)}`;
     return { at, noun, path, id: base + path, audiences: audiencesOf(at, file, base + path) };
   };
   return [
-    ...entriesOf(upstreams).map(([name, file]) => resource('upstreams', name, file)),
-    ...entriesOf(endpoints).map(([name, file]) => resource('endpoints', name, file)),
+    ...Object.entries(upstreams).map(([name, file]) => resource('upstreams', name, file)),
+    ...Object.entries(endpoints).map(([name, file]) => resource('endpoints', name, file)),
   ];
 }
 
-type Accepting = {
-  readonly path?: string;
-  readonly issuers?: readonly string[];
-  readonly audiences?: { readonly [issuer: string]: readonly string[] | undefined };
-};
-
-function audiencesOf(at: FilePath, { issuers, audiences }: Accepting, id: string): Audience[] {
-  return textsOf(issuers).flatMap(([, issuer]): Audience[] => {
-    const mapped = audiences?.[issuer];
+function audiencesOf(at: FilePath, { issuers = [], audiences }: Upstream | Aggregate, id: string): Audience[] {
+  return issuers.flatMap((issuer): Audience[] => {
+    const mapped = memberOf(audiences, issuer);
     if (mapped === undefined) return [{ issuer, audience: id, path: [...at, 'path'] }];
     const path = [...at, 'audiences', issuer];
-    return textsOf(mapped).map(([index, audience]) => {
-      return { issuer, audience, path: [...path, index] };
-    });
+    return mapped.map((audience, index) => ({ issuer, audience, path: [...path, index] }));
   });
 }

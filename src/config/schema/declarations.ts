@@ -4,11 +4,9 @@
 // reference page; `x-not-available` marks what is accepted by the reader but refused. Quantities are read as they are
 // written (durations such as `30s`, sizes such as `1MiB`, rates such as `60/min`): one spelling of each is accepted,
 // and for similar spellings the right one is suggested. docs/reference/configuration.md: a number without a unit is an
-// error and never interpreted. The checks read a file that may be wrong as far as it can be read: any key may be
-// absent, and a value of the wrong kind, which validation has reported, is empty. So one run finds every mistake, and
-// the compiler knows the keys that the checks read. Settings are made of a validated file: quantities become numbers,
-// and references what was read from the secrets and files that they name, wherever they are in the file. A new key
-// needs nothing in that reading.
+// error and never interpreted. What validation has accepted is read once more by its declaration: quantities become
+// numbers, and references what was read from the secrets and files that they name. A new key needs nothing in that
+// reading.
 
 import { type SchemaOptions, type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { isObject, type Json } from '../../protocol/jsonrpc.js';
@@ -284,19 +282,6 @@ function readQuantity(text: string, pattern: string, units: readonly Unit[], max
   return quantity <= max ? quantity : undefined;
 }
 
-/** A reader for text that was checked before: it throws an error where that is not so. */
-function requiring<Value>(read: (text: string) => Value | undefined): (text: string) => Value {
-  return (text) => {
-    const value = read(text);
-    if (value === undefined) throw new Error('a quantity was not checked before use');
-    return value;
-  };
-}
-
-const requireDurationMs = requiring(readDurationMs);
-const requireSizeBytes = requiring(readSizeBytes);
-const requireRate = requiring(readRate);
-
 const UNITS = { duration: TIMES, size: SIZES, rate: WINDOWS };
 const DEFAULT_UNITS = { duration: 's', size: 'B', rate: 'min' };
 
@@ -314,126 +299,66 @@ export function suggestQuantity(kind: keyof typeof UNITS, written: unknown): str
   return unit === undefined || meant === String(written) ? undefined : meant;
 }
 
-type KeyOf<Value> = Value extends unknown ? keyof Value : never;
-type MemberOf<Value, Key> = Value extends unknown
-  ? Key extends keyof Value
-    ? Exclude<Value[Key], undefined>
-    : never
-  : never;
-
-/** What can be read of a value: the keys that any shape of a union has, and any text for enumerated texts. */
-export type Readable<Value> = [Value] extends [string]
-  ? string
-  : [Value] extends [readonly (infer Item)[]]
-    ? readonly Readable<Item>[]
-    : [Value] extends [object]
-      ? { readonly [Key in KeyOf<Value>]?: Readable<MemberOf<Value, Key>> }
-      : Value;
-
-/** The readable part of a document, whose maps have no prototype. */
-export function readable<Declaration extends TSchema>(
-  schema: Declaration,
-  document: unknown,
-): Readable<Static<Declaration>> {
-  return readValue(schema, document) as Readable<Static<Declaration>>;
-}
-
-function readValue(schema: Schema, value: unknown): unknown {
-  const types = [schema['type'] ?? []].flat();
-  if (types.length > 0 && !types.includes(kindOf(value))) return emptyOf(types[0]);
-  const members = membersOf(schema, value).map(([key, member, below]) => [key, readValue(member, below)] as const);
-  if (Array.isArray(value)) return members.map(([, member]) => member);
-  if (kindOf(value) !== 'object') return value;
-  return Object.assign(Object.create(null), Object.fromEntries(members));
-}
-
-function kindOf(value: unknown): string {
-  if (value === null) return 'null';
-  if (Array.isArray(value)) return 'array';
-  return typeof value === 'number' ? 'integer' : typeof value;
-}
-
-function emptyOf(type: unknown): unknown {
-  if (type === 'string') return '';
-  if (type === 'array') return [];
-  return type === 'object' ? Object.create(null) : undefined;
-}
-
-/** The entries of a map that may be absent. */
-export function entriesOf<Value>(
-  map: { readonly [key: string]: Value } | undefined,
-): readonly (readonly [string, NonNullable<Value>])[] {
-  return Object.entries(map ?? {}) as [string, NonNullable<Value>][];
-}
-
-/** The texts of a list that may be absent, with their indexes, without empty ones. */
-export function textsOf(list: readonly string[] | undefined): readonly (readonly [number, string])[] {
-  return [...(list ?? []).entries()].filter(([, text]) => text !== '');
-}
-
-type FoundMeaning = {
-  readonly path: FilePath;
-  readonly meaning: Meaning;
-  readonly value: unknown;
-};
-
-/** Every value that stands for something else, with its path. The shape of the values may be wrong. */
-export function findMeanings(schema: Schema, value: unknown, path: FilePath = []): readonly FoundMeaning[] {
-  const meaning = schema[MEANING];
-  if (meaning !== undefined) return [{ path, meaning, value }];
-  return membersOf(schema, value).flatMap(([key, member, below]) => findMeanings(member, below, [...path, key]));
-}
-
-/** The text that was read for a path: of a secret, or of a file. */
-type ContentAt = (path: FilePath) => string;
+/** The content of what a value refers to: a secret, or a file. */
+export type ReadContent = (path: FilePath, meaning: 'file-content' | SecretUse, reference: unknown) => string;
 
 /**
  * A validated value as settings have it.
  *
- * @throws Error if a quantity or a reference was not checked before.
+ * @throws Error if a quantity was not checked before.
  */
 export function resolveMeanings<Declaration extends TSchema>(
   schema: Declaration,
   value: unknown,
-  contentAt: ContentAt = noContent,
+  read: ReadContent = noContent,
 ): SettingsOf<Declaration> {
-  return resolveValue(schema, value, [], contentAt) as SettingsOf<Declaration>;
+  return resolveValue(schema, value, [], read) as SettingsOf<Declaration>;
 }
 
 function noContent(): never {
   throw new Error('this file refers to no other');
 }
 
-function resolveValue(schema: Schema, value: unknown, path: FilePath, contentAt: ContentAt): unknown {
+function resolveValue(schema: Schema, value: unknown, path: FilePath, read: ReadContent): unknown {
   const meaning = schema[MEANING];
-  if (meaning !== undefined) return resolveMeaning(meaning, value, () => contentAt(path));
+  if (meaning !== undefined) return resolveMeaning(meaning, value, path, read);
   const members = membersOf(schema, value).map(([key, member, below]) => {
     const name = member[MEANING] === 'duration' ? `${key}Ms` : key;
-    return [name, resolveValue(member, below, [...path, key], contentAt)] as const;
+    return [name, resolveValue(member, below, [...path, key], read)] as const;
   });
   if (Array.isArray(value)) return members.map(([, member]) => member);
   return isObject(value) ? Object.fromEntries(members) : value;
 }
 
-function resolveMeaning(meaning: Meaning, value: unknown, content: () => string): unknown {
+function resolveMeaning(meaning: Meaning, value: unknown, path: FilePath, read: ReadContent): unknown {
   switch (meaning) {
     case 'duration':
-      return requireDurationMs(String(value));
+      return checked(readDurationMs(String(value)));
     case 'size':
-      return typeof value === 'number' ? value : requireSizeBytes(String(value));
+      return typeof value === 'number' ? value : checked(readSizeBytes(String(value)));
     case 'rate':
-      return requireRate(String(value));
+      return checked(readRate(String(value)));
     case 'header-name':
       return String(value).toLowerCase();
     default:
-      return content();
+      return read(path, meaning, value);
   }
+}
+
+function checked<Value>(value: Value | undefined): Value {
+  if (value === undefined) throw new Error('a quantity was not checked before use');
+  return value;
 }
 
 const ANYTHING: Schema = {};
 
+/** What a map has under a name that somebody chose, which may be that of a member that every object inherits. */
+export function memberOf<Value>(map: { readonly [name: string]: Value } | undefined, name: string): Value | undefined {
+  return map !== undefined && Object.hasOwn(map, name) ? map[name] : undefined;
+}
+
 /** The items of a list or the members of a map, each with its schema; those of unions with that of any shape. */
-export function membersOf(schema: Schema, value: unknown): readonly (readonly [string | number, Schema, unknown])[] {
+function membersOf(schema: Schema, value: unknown): readonly (readonly [string | number, Schema, unknown])[] {
   if (Array.isArray(value)) {
     const items = schemaOf(schema['items']);
     return value.map((item: unknown, index) => [index, items, item]);

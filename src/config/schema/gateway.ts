@@ -14,9 +14,9 @@ import {
   oneOfStrings,
   PLAINTEXT,
   published,
-  type Readable,
   record,
   SCOPE_PATTERN,
+  type SettingsOf,
   scopeList,
   secret,
   tag,
@@ -233,7 +233,7 @@ const SHADOWING_EXCEPTION = record('An exception.', {
   }),
 });
 
-const LISTENERS = record(
+export const LISTENERS = record(
   'Listeners of the gateway.',
   {
     data: record(
@@ -420,6 +420,16 @@ const ADMIN = record('Who may use the console and its API. Without it the listen
   ),
 });
 
+export const POLICIES = record('Policies.', {
+  dir: text('Folder of the `*.policy.yaml` files.'),
+  mode: oneOfStrings(
+    'Whether policies are enforced. With `observe`, no rule refuses a request of a client; what would have been decided is recorded, and the control `policy` is `off`.',
+    ['enforce', 'observe'],
+    { default: 'enforce' },
+  ),
+  acceptUnenforced: Type.Optional(literal(true, 'Required with `mode: observe`.', { title: 'true' })),
+});
+
 /** JSON Schema of `config/gateway.yaml`. */
 export const GATEWAY_SCHEMA = published(
   'urn:sallyport:schema:gateway:1',
@@ -441,15 +451,7 @@ export const GATEWAY_SCHEMA = published(
       endpoints: named('Several upstreams under one path, by name.', AGGREGATE_SCHEMA, {
         default: {},
       }),
-      policies: record('Policies.', {
-        dir: text('Folder of the `*.policy.yaml` files.'),
-        mode: oneOfStrings(
-          'Whether policies are enforced. With `observe`, no rule refuses a request of a client; what would have been decided is recorded, and the control `policy` is `off`.',
-          ['enforce', 'observe'],
-          { default: 'enforce' },
-        ),
-        acceptUnenforced: Type.Optional(literal(true, 'Required with `mode: observe`.', { title: 'true' })),
-      }),
+      policies: POLICIES,
       pins: Type.Optional(
         record('Lock files.', {
           dir: Type.Optional(text('Folder of the `*.lock.yaml` files; by default `pins` in the policy folder.')),
@@ -492,5 +494,5 @@ export const GATEWAY_SCHEMA = published(
 
 /** The gateway file after validation, with its defaults filled in: units and references still as written. */
 export type GatewayFile = Static<typeof GATEWAY_SCHEMA>;
-/** As much of it as can be read where it may be wrong. */
-export type ReadableGateway = Readable<GatewayFile>;
+/** The same with its units resolved and its references read. */
+export type GatewayConfig = SettingsOf<typeof GATEWAY_SCHEMA>;

@@ -3,15 +3,16 @@
 // the shape only. Never quotes a value, except a short one where an enumerated value is expected: a misplaced secret
 // must not reach a log. docs/reference/configuration.md; JSON Schema draft 2020-12.
 
+import type { Static, TSchema } from '@sinclair/typebox';
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
-import { stepsOf } from '../../text/json-members.js';
+import { isObject } from '../../protocol/jsonrpc.js';
+import { pointerTo, stepsOf } from '../../text/json-members.js';
 import { nearestCandidate } from '../../text/wording.js';
 import { type Locate, readYaml, type YamlLimits } from '../../text/yaml.js';
 import {
   type Diagnostic,
   type FilePath,
   fileDiagnostic,
-  type NameKind,
   type PathDiagnostic,
   type ReportDiagnostic,
 } from '../diagnostics.js';
@@ -259,7 +260,7 @@ export function quote(key: string): string {
 /** Reports a reference to a name that the file does not define. `at`: whether the name is a key or a value. */
 export function checkName(
   path: FilePath,
-  kind: NameKind,
+  kind: 'upstream' | 'issuer' | 'inspection profile',
   name: string,
   known: readonly string[],
   report: ReportDiagnostic,
@@ -267,8 +268,7 @@ export function checkName(
 ): void {
   if (known.includes(name)) return;
   const suggestion = nearestCandidate(name, known);
-  const more = { at, suggestion, refersTo: kind };
-  report(path, `unknown ${kind} ${quote(name)}${listOf(known, suggestion)}`, 'unknown-name', more);
+  report(path, `unknown ${kind} ${quote(name)}${listOf(known, suggestion)}`, 'unknown-name', { at, suggestion });
 }
 
 const MAX_LISTED_NAMES = 8;
@@ -303,118 +303,58 @@ ajv.addFormat('sallyport-rate', (text: string) => readRate(text) !== undefined);
 
 const compiled = new WeakMap<Schema, ValidateFunction>();
 
-/**
- * Validates a value against one of the configuration's schemas. Fills the schema's defaults into the value.
- *
- * @throws Error if the schema itself is invalid, which tests exclude.
- */
-export function validateShape(schema: Schema, value: unknown): readonly PathDiagnostic[] {
-  let validate = compiled.get(schema);
-  if (validate === undefined) {
-    validate = ajv.compile(schema);
-    compiled.set(schema, validate);
-  }
-  if (validate(value)) return [];
-  return onePerPath((validate.errors ?? []).flatMap(describeSchemaError));
-}
-
-/** A key that was probably meant in place of one that does not exist. */
-type Correction = {
-  /** Path of the map. */
-  readonly path: FilePath;
-  readonly written: string;
-  readonly meant: string;
-};
-
-const MAX_ROUNDS = 4;
-
-/**
- * Validates a value and takes misspelt keys for those that were probably meant: each is reported, and nothing that only
- * follows from it. Paths of diagnostics have the keys that were meant.
- */
-export function validateSpelling(
-  schema: Schema,
-  written: unknown,
-): {
+type Validated = {
+  /** A copy of the value with the defaults of the schema. */
   readonly value: unknown;
   readonly diagnostics: readonly PathDiagnostic[];
-  readonly corrections: readonly Correction[];
-  /** Nothing is wrong but the spelling of keys. */
-  readonly isComplete: boolean;
-} {
-  const misspelt: PathDiagnostic[] = [];
-  const corrections: Correction[] = [];
-  // Validation fills in defaults, which hide what is missing.
-  let value: unknown = structuredClone(written);
-  for (let round = 0; ; round += 1) {
-    const diagnostics = validateShape(schema, value);
-    const again = diagnostics.some(mayBeMisspelt) ? corrections.reduce(rename, structuredClone(written)) : value;
-    const further = diagnostics.filter((one) => mayBeMisspelt(one) && isFree(one, again));
-    if (further.length === 0 || round === MAX_ROUNDS) {
-      const isComplete = diagnostics.length === 0;
-      return { value, diagnostics: [...misspelt, ...diagnostics], corrections, isComplete };
-    }
-    misspelt.push(...further);
-    value = further.reduce((corrected, { path, suggestion = '' }) => {
-      const correction = {
-        path: path.slice(0, -1),
-        written: String(path.at(-1)),
-        meant: suggestion,
-      };
-      if (corrections.some((one) => isSameCorrection(one, correction))) return corrected;
-      corrections.push(correction);
-      return rename(corrected, correction);
-    }, again);
-  }
+};
+
+/**
+ * Validates a value against one of the configuration's schemas. A misspelt key is reported once, not also as one that
+ * is missing, and its value is validated as that of the key that was probably meant.
+ *
+ * @param at a JSON pointer to the value, for diagnostics.
+ * @throws Error if the schema itself is invalid, which tests exclude.
+ */
+export function validateShape(schema: Schema, written: unknown, at = ''): Validated {
+  // Defaults, which are filled in, would hide what is missing.
+  const value: unknown = structuredClone(written);
+  // A default of the whole value has no effect, and ajv refuses it at the root.
+  const { default: _, ...root } = schema;
+  const validate = compiled.get(schema) ?? ajv.compile(root);
+  compiled.set(schema, validate);
+  if (validate(value)) return { value, diagnostics: [] };
+  const errors = validate.errors ?? [];
+  const misspelt = errors.flatMap((error) => findMisspelt(error, written));
+  const meant = new Set(misspelt.map(({ map, key }) => JSON.stringify([map, key])));
+  const own = errors
+    .filter(({ instancePath, params }) => !meant.has(JSON.stringify([instancePath, params['missingProperty']])))
+    .flatMap((error) => describeSchemaError({ ...error, instancePath: at + error.instancePath }));
+  const below = misspelt.flatMap((one) => validateShape(one.schema, one.value, at + one.pointer).diagnostics);
+  return { value, diagnostics: onePerPath([...own, ...below]) };
 }
 
-function isSameCorrection(one: Correction, other: Correction): boolean {
-  return one.meant === other.meant && isSamePath(one.path, other.path);
-}
+type Misspelt = {
+  /** JSON pointers to the map, and to the value under the misspelt key. */
+  readonly map: string;
+  readonly pointer: string;
+  /** The key that was probably meant. */
+  readonly key: string;
+  readonly schema: Schema;
+  readonly value: unknown;
+};
 
-/** True for an unknown key near one of the same map. */
-function mayBeMisspelt({ rule, suggestion }: PathDiagnostic): boolean {
-  return rule === 'unknown-key' && suggestion !== undefined && !suggestion.includes('.');
-}
-
-/** True if the map does not have the key that was probably meant. */
-function isFree({ path, suggestion = '' }: PathDiagnostic, value: unknown): boolean {
-  const map = valueAt(value, path.slice(0, -1));
-  return map !== undefined && !Object.hasOwn(map, suggestion);
-}
-
-function rename(value: unknown, { path, written, meant }: Correction): unknown {
-  const map = valueAt(value, path);
-  if (map !== undefined && Object.hasOwn(map, written)) {
-    map[meant] = map[written];
-    delete map[written];
-  }
-  return value;
-}
-
-function valueAt(value: unknown, path: FilePath): Record<string, unknown> | undefined {
-  let at = value;
-  for (const step of path) {
-    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, step)) return undefined;
-    at = (at as Record<string | number, unknown>)[step];
-  }
-  return typeof at === 'object' && at !== null ? (at as Record<string, unknown>) : undefined;
-}
-
-function isSamePath(one: FilePath, other: FilePath): boolean {
-  return one.length === other.length && one.every((step, index) => step === other[index]);
-}
-
-/** Finds paths with corrected keys where they stand in the file. */
-function locateWritten(locate: Locate, corrections: readonly Correction[]): Locate {
-  if (corrections.length === 0) return locate;
-  return (path, at) => {
-    const written = path.map((step, index) => {
-      const found = corrections.find((one) => one.meant === step && isSamePath(one.path, path.slice(0, index)));
-      return found?.written ?? step;
-    });
-    return locate(written, at);
-  };
+/** An unknown key near one that the map does not have. */
+function findMisspelt(error: ErrorObject, written: unknown): readonly Misspelt[] {
+  if (error.keyword !== 'additionalProperties') return [];
+  const map = error.instancePath;
+  const name = String(error.params['additionalProperty']);
+  const known = ((error.parentSchema as Keywords)['properties'] ?? {}) as Readonly<Record<string, Schema>>;
+  const key = nearestCandidate(name, Object.keys(known));
+  const schema = key === undefined ? undefined : known[key];
+  const found = stepsOf(map).reduce((value, step) => (value as Record<string, unknown>)[step], written) as object;
+  if (key === undefined || schema === undefined || Object.hasOwn(found, key)) return [];
+  return [{ map, pointer: pointerTo(map, name), key, schema, value: (found as Record<string, unknown>)[name] }];
 }
 
 /** Reports a value that is wrong in several ways once, by the first error. */
@@ -461,27 +401,38 @@ export function readYamlFile(
   return { source: undefined, diagnostics };
 }
 
-type DocumentReading =
-  | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] }
-  | {
-      readonly ok: true;
-      readonly value: unknown;
-      readonly locate: Locate;
-      readonly diagnostics: readonly PathDiagnostic[];
-      /** Nothing is wrong but the spelling of keys. */
-      readonly isComplete: boolean;
-    };
+type DocumentReading<Value> =
+  | { readonly ok: false; readonly diagnostics: readonly Diagnostic[]; readonly written: unknown }
+  | { readonly ok: true; readonly value: Value; readonly locate: Locate };
 
-/** Reads a YAML file and validates it. What is found in it has the keys that were meant; `locate` knows those written. */
-export function readDocument(schema: Schema, file: string, bytes: Uint8Array): DocumentReading {
+/** Reads a YAML file and validates it: its value with defaults, or every error of its shape and what is written. */
+export function readDocument<Declaration extends TSchema>(
+  schema: Declaration,
+  file: string,
+  bytes: Uint8Array,
+): DocumentReading<Static<Declaration>> {
   const { source, diagnostics } = readYamlFile(file, bytes);
-  if (source === undefined) return { ok: false, diagnostics };
-  const { corrections, ...validated } = validateSpelling(schema, source.value);
-  return { ok: true, ...validated, locate: locateWritten(source.locate, corrections) };
+  if (source === undefined) return { ok: false, diagnostics, written: undefined };
+  const { locate } = source;
+  const validated = validateShape(schema, source.value);
+  if (validated.diagnostics.length === 0) return { ok: true, value: validated.value as Static<Declaration>, locate };
+  const located = validated.diagnostics.map((one) => locateDiagnostic(file, locate, one));
+  return { ok: false, diagnostics: located, written: source.value };
+}
+
+/** The value of one key of a file, with defaults, if its shape is right, whatever else is wrong in the file. */
+export function readPart<Declaration extends TSchema>(
+  schema: Declaration,
+  file: unknown,
+  key: string,
+): Static<Declaration> | undefined {
+  if (!isObject(file)) return undefined;
+  const { value, diagnostics } = validateShape(schema, file[key] ?? {});
+  return diagnostics.length === 0 ? (value as Static<Declaration>) : undefined;
 }
 
 /** Gives a diagnostic that has a path its file, line and column. */
 export function locateDiagnostic(file: string, locate: Locate, diagnostic: PathDiagnostic): Diagnostic {
-  const { path, at, refersTo: _, ...rest } = diagnostic;
+  const { path, at, ...rest } = diagnostic;
   return { file, ...locate(path, at), ...rest };
 }

@@ -139,11 +139,10 @@ function checkBudget(rule: Rule, { budgets }: Run, report: ReportDiagnostic): vo
 /** Exact names that no upstream has are errors of the rule itself. */
 function checkUpstreamGlobs(
   written: RuleDocument,
-  { upstreams, unknownNames }: PolicyContext,
+  { upstreams }: PolicyContext,
   { suggest }: Run,
   report: ReportDiagnostic,
 ): void {
-  if (unknownNames?.has('upstream')) return;
   const names = upstreams.map(({ name }) => name);
   for (const [index, text] of (written.what.upstreams ?? []).entries()) {
     const compiled = isExactPattern(text) ? undefined : compilePattern(text, 'name');

@@ -12,14 +12,12 @@ export type PolicyContext = {
   readonly upstreams: readonly {
     readonly name: string;
     /** Absent where they are not known. */
-    readonly issuers?: readonly string[];
+    readonly issuers?: readonly string[] | undefined;
     /** Pinned strictly: what is not pinned can never be allowed. */
     readonly strict: boolean;
   }[];
   readonly profiles: readonly string[];
   readonly issuers: readonly string[];
-  /** The kinds of these names that are not all known: a name of them that is not listed is no mistake. */
-  readonly unknownNames?: ReadonlySet<'upstream' | 'issuer' | 'inspection profile'>;
   /** Upstreams whose lock file has mistakes, so that their pins are not known. */
   readonly invalidLocks?: ReadonlySet<string> | undefined;
   /** Absent: pins are unknown and not checked. An upstream without a lock file has no pins. */

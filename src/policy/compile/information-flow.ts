@@ -91,7 +91,7 @@ function isKnownUpstream(
   { key, context, suggest, report }: TargetRun,
 ): boolean {
   const names = context.upstreams.map(({ name }) => name);
-  if (names.includes(upstream) || context.unknownNames?.has('upstream') === true) return true;
+  if (names.includes(upstream)) return true;
   const nearest = suggest(upstream, names);
   const suggestion = tool === undefined || nearest === undefined ? nearest : `${nearest}/${tool}`;
   const form = key === 'labels' ? 'a label is given to UPSTREAM or UPSTREAM/TOOL' : 'write UPSTREAM/TOOL';

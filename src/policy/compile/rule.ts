@@ -108,8 +108,7 @@ function addEffect(
       return { ...base, effect: 'deny', advice: written.reason };
     case 'require': {
       const { inspect, maxResultBytes, audit } = written;
-      if (inspect !== undefined)
-        checkName(inspect, ['inspection profile', context.profiles], context, ['inspect'], report);
+      if (inspect !== undefined) checkName(inspect, ['inspection profile', context.profiles], ['inspect'], report);
       const captures = audit?.capture ?? [];
       const captureReads = collectReads({}, { valuePaths: [], testedPaths: captures.map(stepsOf) });
       const more = { profile: inspect, maxResultBytes, captures, captureReads };
@@ -120,15 +119,14 @@ function addEffect(
 
 type NameKind = 'upstream' | 'issuer' | 'inspection profile';
 
-/** Reports a name that is not among those known, if all are; where none is near and they are few, lists them. */
+/** Reports a name that is not among those known; where none is near and they are few, lists them. */
 function checkName(
   name: string,
   [kind, known]: readonly [NameKind, readonly string[]],
-  { unknownNames }: PolicyContext,
   path: readonly (string | number)[],
   report: ReportDiagnostic,
 ): void {
-  if (unknownNames?.has(kind) === true || known.includes(name)) return;
+  if (known.includes(name)) return;
   const suggestion = nearestCandidate(name, known);
   const isShown = suggestion === undefined && known.length > 0 && known.length <= MAX_KNOWN;
   const list = isShown ? `; known ${kind.replace(/^.* /, '')}s: ${known.join(', ')}` : '';
@@ -205,7 +203,7 @@ function checkWho(who: WhoDocument, context: PolicyContext, report: ReportDiagno
     report(['who', 'anyone'], 'warning', 'adds nothing: the other keys must match as well');
   }
   for (const [index, issuer] of (who.issuers ?? []).entries()) {
-    checkName(issuer, ['issuer', context.issuers], context, ['who', 'issuers', index], report);
+    checkName(issuer, ['issuer', context.issuers], ['who', 'issuers', index], report);
   }
   warnOfIdentities(who, report);
   const named = (['groups', 'subjects', 'clients', 'actors', 'claims'] as const).filter((key) => who[key]);
@@ -219,7 +217,7 @@ function checkUpstreamNames(upstreams: readonly string[], context: PolicyContext
   const names = context.upstreams.map(({ name }) => name);
   for (const [index, upstream] of upstreams.entries()) {
     const path = ['what', 'upstreams', index];
-    if (isExactPattern(upstream)) checkName(upstream, ['upstream', names], context, path, report);
+    if (isExactPattern(upstream)) checkName(upstream, ['upstream', names], path, report);
   }
 }
 

@@ -217,6 +217,7 @@ describe('[C-06] all mistakes in one run', () => {
     expect(reading).toEqual({
       settings: undefined,
       outline: undefined,
+      policiesDir: undefined,
       diagnostics: [
         {
           ...{ file: FILE, line: 1, column: 1, severity: 'error', rule: 'unreadable' },
@@ -226,20 +227,43 @@ describe('[C-06] all mistakes in one run', () => {
     });
   });
 
-  it('reports mistakes of shape, of meaning and of secrets together, in the order of the file', () => {
+  it('reports all mistakes of shape, in the order of the file', () => {
     const text = GOOD.replace('version: 1', 'version: 1\nmetrics: {toolLabel: ture, maxSerie: 9}')
-      .replace('env: KEY', 'env: GONE')
       .replace('algorithms: [ES256]', 'algorithms: [ES265]')
-      .replace('https://github', 'http://github')
       .replace('[corp]', '[crop]');
     expect(diagnosticLines(text)).toEqual([
       '2:22 error expected true or false, found text; did you mean "true"?',
       '2:28 error unknown key "maxSerie"; did you mean "maxSeries"?',
       '2:38 error expected a whole number from 100 to 1000000',
-      '4:14 error the environment variable "GONE" is not set',
       '8:18 error "ES265" is not one of ES256, ES384, ES512, RS256, RS384, RS512, PS256, PS384, PS512, EdDSA, Ed25519; did you mean "ES256"?',
-      '11:10 error plain http is never sent to public addresses; for a server in a private network write "network: private" and "plaintext: accepted", for one on this machine "network: loopback"; did you mean "https://github.example.com/mcp"?',
-      '12:15 error unknown issuer "crop"; did you mean "corp"?',
+    ]);
+    expect(read(text)).toMatchObject({ settings: undefined, outline: undefined });
+  });
+
+  it('reports what is inside a misspelt key, and of the key only that it is misspelt', () => {
+    const text = GOOD.replace('upstreams:', 'upstreems:').replace('url: ', 'ulr: ').replace('[corp]', 'corp');
+    expect(diagnosticLines(text)).toEqual([
+      '8:1 error the gateway file has no key "upstreems"; did you mean "upstreams"?',
+      '10:5 error unknown key "ulr"; did you mean "url"?',
+      '11:14 error expected a list, found text; did you mean "[corp]"?',
+    ]);
+    expect(diagnosticLines(GOOD.replace('issuers:\n', 'issuer:\n'))).toEqual([
+      '4:1 error the gateway file has no key "issuer"; did you mean "issuers"?',
+    ]);
+    expect(diagnosticLines(GOOD.replace(/issuers:\n.*\n.*\n.*\n/, 'isuers:\n'))).toEqual([
+      '4:1 error the gateway file has no key "isuers"; did you mean "issuers"?',
+      '4:8 error expected a map, found nothing',
+    ]);
+  });
+
+  it('reports, if the shape is right, all mistakes of meaning and of secrets', () => {
+    const text = GOOD.replace('env: KEY', 'env: GONE')
+      .replace('https://github', 'http://github')
+      .replace('[corp]', '[crop]');
+    expect(diagnosticLines(text)).toEqual([
+      '3:14 error the environment variable "GONE" is not set',
+      '10:10 error plain http is never sent to public addresses; for a server in a private network write "network: private" and "plaintext: accepted", for one on this machine "network: loopback"; did you mean "https://github.example.com/mcp"?',
+      '11:15 error unknown issuer "crop"; did you mean "corp"?',
     ]);
     expect(read(text).settings).toBeUndefined();
   });

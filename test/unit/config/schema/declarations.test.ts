@@ -3,10 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   duration,
-  entriesOf,
-  findMeanings,
   named,
-  readable,
   readDurationMs,
   readRate,
   readSizeBytes,
@@ -19,7 +16,6 @@ import {
   tag,
   text,
   textList,
-  textsOf,
   union,
 } from '../../../../src/config/schema/declarations.js';
 import { GATEWAY_SCHEMA } from '../../../../src/config/schema/gateway.js';
@@ -116,36 +112,7 @@ describe('[C-01] a declared key', () => {
     expect(written.type).toBe('none');
   });
 
-  it('is found with its path wherever it refers to something, also in a file that is wrong', () => {
-    const found = findMeanings(FILE, {
-      members: { a: { auth: KEY }, b: { auth: { key: 5 } }, c: 1 },
-    });
-    expect(found.map(({ path, meaning, value }) => [path.join('.'), meaning, value])).toEqual([
-      ['members.a.auth.key', 'tls-key', { env: 'KEY' }],
-      ['members.b.auth.key', 'tls-key', 5],
-    ]);
-  });
-
   it('is no secret whose value the published schema says more of than its form', () => {
     expect(JSON.stringify(GATEWAY_SCHEMA)).not.toMatch(/tls-key|gateway-key|meaning/);
-  });
-});
-
-describe('[C-01] what can be read of a file that is wrong', () => {
-  it('has no value of a wrong kind, and no key that is not in the file', () => {
-    const read = readable(FILE, {
-      members: {
-        one: { url: 5, auth: [], groups: ['a', 1, ''] },
-        two: null,
-        three: { groups: 'a' },
-      },
-    });
-    expect(entriesOf(read.members).map(([name, { url, auth, groups }]) => [name, url, auth, textsOf(groups)])).toEqual([
-      ['one', '', {}, [[0, 'a']]],
-      ['two', undefined, undefined, []],
-      ['three', undefined, undefined, []],
-    ]);
-    expect(read.members?.['constructor']).toBeUndefined();
-    expect(readable(FILE, 'text')).toEqual({});
   });
 });
