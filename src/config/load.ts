@@ -33,7 +33,7 @@ import type { Files } from './files.js';
 import { profileNames } from './profiles.js';
 import { compileArguments, compileHierarchy, compileSettings, policyFoldersOf } from './resolve.js';
 import { resolveMeanings } from './schema/declarations.js';
-import { GATEWAY_SCHEMA, type GatewayConfig, LISTENERS, POLICIES } from './schema/gateway.js';
+import { GATEWAY_SCHEMA, type GatewayConfig, type GatewayFile, LISTENERS, POLICIES } from './schema/gateway.js';
 import { POLICY_SCHEMA } from './schema/policy.js';
 import { locateDiagnostic, readDocument, readPart, readYamlFile } from './schema/validation.js';
 import {
@@ -44,79 +44,15 @@ import {
   readListenerTls,
   signingOf,
 } from './secrets.js';
-import type { ArgumentSettings, BackendSettings, IssuerSettings, LockSigning, Settings } from './settings.js';
-
-type UpstreamOutline = {
-  readonly name: string;
-  /** Absent if one of them is unknown. */
-  readonly issuers: readonly string[] | undefined;
-  /** True if only definitions that the lock file approves may be used. */
-  readonly strict: boolean;
-  /** True if what was offered first may be used too, unless the lock file decides about it. */
-  readonly isFirstUse: boolean;
-  readonly arguments: ArgumentSettings;
-  readonly formats: 'annotation' | 'assertion';
-  readonly position: Position;
-};
-
-/** Which upstreams are the same server, and which are shown in one list (inspection/definitions/shadowing.ts). */
-type DeploymentOutline = {
-  readonly upstreams: readonly {
-    readonly name: string;
-    readonly host: string | undefined;
-    readonly sameAs: string | undefined;
-    readonly issuers: readonly string[] | undefined;
-  }[];
-  readonly aggregates: readonly (readonly string[])[];
-};
-
-/** An aggregate's backends and prefixes, and its position in the file. */
-export type AggregateOutline = {
-  readonly name: string;
-  readonly backends: readonly BackendSettings[];
-  readonly position: Position;
-};
-
-type ShadowingOutline = {
-  readonly items: readonly string[];
-  readonly owner: string;
-  readonly until: string;
-  readonly position: Position;
-};
+import type { LockSigning, Settings } from './settings.js';
 
 /**
- * What a gateway file of the right shape says of the files beside it, even if something in it is wrong or its secrets
- * are missing. Enough to check policies and lock files in the same run, never enough to run a gateway.
+ * What a gateway file of the right shape says that the files beside it are checked by, even if something in it is wrong
+ * or its secrets are missing. Enough to check policies and lock files in the same run, never enough to run a gateway.
  */
-export type Outline = {
-  /** Absolute path of the file. */
-  readonly file: string;
-  readonly aggregates: readonly AggregateOutline[];
-  readonly upstreams: readonly UpstreamOutline[];
-  readonly issuers: readonly string[];
-  readonly issuerFacts: ReadonlyMap<string, IssuerFacts>;
-  readonly profiles: readonly string[];
-  /** `observe`: no policy is enforced. */
-  readonly policiesMode: 'enforce' | 'observe';
-  /** Absolute path. */
-  readonly policiesDir: string;
-  /** Absolute path. */
-  readonly pinsDir: string;
-  /** Whose signatures lock files need; `incomplete` if the key of a signer could not be read. */
-  readonly signing: LockSigning | 'incomplete' | undefined;
-  /** Pairs of definitions that may stand side by side, with their positions. */
-  readonly shadowing: readonly ShadowingOutline[];
-  readonly deployment: DeploymentOutline;
-};
-
-/** What recorded and supposed callers are read by. */
-type IssuerFacts = {
-  /** The `iss` claim. */
-  readonly url: string;
-  readonly impliedScopes: IssuerSettings['impliedScopes'];
-  /** What a token says may change while it is valid. */
-  readonly isIntrospected: boolean;
-};
+export type Outline = ReturnType<typeof outlineOf>;
+/** An aggregate's backends and prefixes, and its position in the file. */
+export type AggregateOutline = Outline['aggregates'][number];
 
 type GatewaySources = {
   readonly readFile: Files['readFile'];
@@ -176,13 +112,23 @@ export function loadGateway(file: string, sources: GatewaySources): GatewayReadi
     const diagnostics = sortDiagnostics(document.diagnostics);
     return { settings: undefined, diagnostics, outline: undefined, policiesDir };
   }
-  const { locate, value: written } = document;
+  return readMeaning(file, bytes, document, sources);
+}
+
+/** What a file of the right shape means: its settings, or every mistake in what it says. */
+function readMeaning(
+  file: string,
+  bytes: Uint8Array,
+  { locate, value: written }: { readonly locate: Locate; readonly value: GatewayFile },
+  sources: GatewaySources,
+): GatewayReading {
+  const absolute = resolve(file);
+  const folder = dirname(absolute);
   const found: PathDiagnostic[] = [];
   const report: ReportDiagnostic = (path, message, rule = 'wrong-value', more = {}) => {
     const { at = 'value', severity = 'error', suggestion } = more;
     found.push({ path, at, severity, rule, message, suggestion });
   };
-  const folder = dirname(absolute);
   const { env, secrets = 'read' } = sources;
   const references = createReferenceReader({ files: sources, env, folder, secrets }, report);
   const gateway = resolveMeanings(GATEWAY_SCHEMA, written, references.read);
@@ -255,25 +201,39 @@ export function loadPolicies<Policies>(
   };
 }
 
-function outlineOf(gateway: GatewayConfig, file: string, locate: Locate, signing: Outline['signing']): Outline {
-  const upstreams = Object.entries(gateway.upstreams);
+/** `signing`: whose signatures lock files need; `incomplete` if the key of a signer could not be read. */
+function outlineOf(
+  gateway: GatewayConfig,
+  file: string,
+  locate: Locate,
+  signing: LockSigning | 'incomplete' | undefined,
+) {
   const aggregates = Object.entries(gateway.endpoints).map(([name, aggregate]) => ({
     name,
     backends: backendsOf(aggregate),
     position: locate(['endpoints', name], 'key'),
   }));
+  const upstreams = Object.entries(gateway.upstreams);
+  const areKnown = (issuers: readonly string[]) => issuers.every((name) => Object.hasOwn(gateway.issuers, name));
   return {
+    /** Absolute path, as those of the folders. */
     file,
+    ...policyFoldersOf(file, gateway),
+    policiesMode: gateway.policies.mode,
     aggregates,
     upstreams: upstreams.map(([name, { issuers = [], pinning, formats, arguments: undeclared }]) => ({
       ...{ name, formats },
-      issuers: issuers.every((issuer) => Object.hasOwn(gateway.issuers, issuer)) ? issuers : undefined,
       arguments: compileArguments(undeclared),
       position: locate(['upstreams', name], 'key'),
+      /** Absent if one of them is unknown. */
+      issuers: areKnown(issuers) ? issuers : undefined,
+      /** Only definitions that the lock file approves may be used. */
       strict: pinning.mode === 'strict',
+      /** What was offered first may be used too, unless the lock file decides about it. */
       isFirstUse: pinning.mode === 'trust-on-first-use',
     })),
     issuers: Object.keys(gateway.issuers),
+    /** What recorded and supposed callers are read by. What an introspected token says may change while it is valid. */
     issuerFacts: new Map(
       Object.entries(gateway.issuers).map(([name, { issuer, scopeHierarchy, introspection }]) => {
         const impliedScopes = compileHierarchy(scopeHierarchy);
@@ -281,12 +241,12 @@ function outlineOf(gateway: GatewayConfig, file: string, locate: Locate, signing
       }),
     ),
     profiles: profileNames(Object.keys(gateway.inspection.profiles)),
-    policiesMode: gateway.policies.mode,
-    ...policyFoldersOf(file, gateway),
     signing,
+    /** Pairs of definitions that may stand side by side. */
     shadowing: (gateway.pins?.shadowing ?? []).map((exception, index) => {
       return { ...exception, position: locate(['pins', 'shadowing', index], 'value') };
     }),
+    /** Which upstreams are the same server, and which are shown in one list (inspection/definitions/shadowing.ts). */
     deployment: {
       upstreams: upstreams.map(([name, { url, socket, sameAs, issuers }]) => {
         return { name, host: socket ?? hostOf(url), sameAs, issuers };

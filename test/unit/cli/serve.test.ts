@@ -11,6 +11,7 @@ async function run(argv: readonly string[], answer: () => Promise<number>) {
     files: filesOf({
       '/srv/all.yaml': `${GOOD}listeners: {ops: {host: 0.0.0.0, port: 9999}}\n`,
       '/srv/one.yaml': `${GOOD}listeners: {ops: {host: "fd00::1", port: 9998}}\n`,
+      '/srv/edited.yaml': `${GOOD}listeners: {ops: {port: 9997}}\n`.replace('url: ', 'ulr: '),
       '/srv/bad.yaml': 'x: [',
     }),
     fetchStatus: (url) => {
@@ -30,6 +31,7 @@ describe('[C-23] healthcheck', () => {
     [['--port', '9001'], 'http://127.0.0.1:9001/livez'],
     [['-c', 'all.yaml'], 'http://127.0.0.1:9999/livez'],
     [['-c', 'one.yaml'], 'http://[fd00::1]:9998/livez'],
+    [['-c', 'edited.yaml'], 'http://127.0.0.1:9997/livez'],
     [['-c', 'bad.yaml'], 'http://127.0.0.1:9464/livez'],
   ])('%j asks %s', async (argv, url) => {
     expect(await run(argv, fine)).toEqual({ code: 0, asked: [url], err: '' });
