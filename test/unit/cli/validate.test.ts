@@ -56,10 +56,25 @@ describe('[C-21] validate', () => {
     expect(await validate({})).toEqual({ code: 0, out: '', err: '0 errors, 0 warnings\n' });
   });
 
-  it('finds mistakes of gateway file, policies and lock files in one run', async () => {
+  it('finds mistakes of shape in gateway file and policies in one run', async () => {
     const { code, out } = await validate({
       files: {
         '/srv/config/gateway.yaml': GOOD.replace('issuers: [corp]', 'isuers: [corp]'),
+        '/srv/config/policies/p.policy.yaml': POLICY.replace('allow', 'alow'),
+      },
+    });
+    expect(code).toBe(1);
+    expect(out.split('\n')).toEqual([
+      'config/gateway.yaml:11:5 error unknown key "isuers"; did you mean "issuers"?',
+      'config/policies/p.policy.yaml:5:13 error "alow" is not one of allow, deny, require; did you mean "allow"?',
+      '',
+    ]);
+  });
+
+  it('finds mistakes of meaning, of policies and of lock files in one run', async () => {
+    const { code, out } = await validate({
+      files: {
+        '/srv/config/gateway.yaml': GOOD.replace('issuers: [corp]', 'issuers: [crop]'),
         '/srv/config/policies/p.policy.yaml': POLICY.replace('allow', 'alow'),
       },
       ports: {
@@ -77,7 +92,7 @@ describe('[C-21] validate', () => {
     });
     expect(code).toBe(1);
     expect(out.split('\n')).toEqual([
-      'config/gateway.yaml:11:5 error unknown key "isuers"; did you mean "issuers"?',
+      'config/gateway.yaml:11:15 error unknown issuer "crop"; did you mean "corp"?',
       'config/policies/p.policy.yaml:5:13 error "alow" is not one of allow, deny, require; did you mean "allow"?',
       'config/policies/pins/githb.lock.yaml:1:1 warning the gateway file has no upstream named "githb"; did you mean "github"?',
       'config/policies/pins/github.lock.yaml:4:9 error the digest differs',
@@ -87,7 +102,7 @@ describe('[C-21] validate', () => {
 
   it('judges policies against what the gateway file names, though it has mistakes', async () => {
     let seen: PolicyContext | undefined;
-    const text = `${GOOD.replace('[corp]', '[corp]\n    pinning: {mode: off}')}bogus: 1\n`;
+    const text = GOOD.replace('[corp]', '[corp]\n    pinning: {mode: off}').replace('https://github', 'http://github');
     await validate({
       files: { '/srv/config/gateway.yaml': text.replace('mode: off', 'mode: "off"') },
       ports: {
