@@ -239,7 +239,10 @@ type Draft = { -readonly [Member in keyof RequestRecord]: RequestRecord[Member] 
   readonly latency: { [stage in TimedStage]: number };
 };
 
-/** Writes what was learned into the record. INVARIANT: nothing else writes a record. */
+/**
+ * Writes what was learned into the record. INVARIANT: nothing else does; the audit alone marks in it, besides, what became
+ * of its own lines.
+ */
 export function fold(record: RequestRecord, facts: RecordFacts): void {
   const draft = record as Draft;
   const { versions, caller, client, target, args, decision, reason, findings, result, latency } = facts;
