@@ -129,6 +129,8 @@ describe('[C-01] a gateway file becomes settings', () => {
       durability: 'written',
       onFailure: 'block',
       checkpointEveryMs: 30_000,
+      rotate: { size: 268_435_456, ageMs: 86_400_000 },
+      retainMs: undefined,
     });
     expect(settings.metrics).toEqual({ toolLabel: false, maxSeries: 5000 });
     expect(settings.admin).toBeUndefined();
