@@ -66,7 +66,8 @@ export function targetFacts({ message, rule, target }: PlannedMessage): NonNulla
   const filter = rule.response === 'subscription' ? readFilter(paramsOf({ message })['notifications']) : undefined;
   return {
     method: rule.method,
-    kind: target.kind,
+    // The word that audit events have for the reply to a server request.
+    kind: target.kind === 'server-request' ? 'question' : target.kind,
     name: nameOf(target),
     requestId: message.kind === 'notification' ? undefined : message.id,
     uris: filter?.uris ?? NO_URIS,
