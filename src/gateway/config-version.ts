@@ -19,6 +19,7 @@ import {
 } from '../inspection/definitions/shadowing.js';
 import { definitionsOf, pendingOf } from '../pins/approval.js';
 import {
+  type CheckedDefinition,
   type CompileDefinition,
   createCatalog,
   createDefinitionCompiler,
@@ -27,9 +28,10 @@ import {
   type UnusableDefinition,
 } from '../pins/catalog.js';
 import { approvedVersions, LOCK_SUFFIX, type Lock, PIN_KINDS } from '../pins/lock.js';
-import { inSlices, loadLocks, type SignedLock } from '../pins/lock-reader.js';
+import { loadLocks, type SignedLock } from '../pins/lock-reader.js';
 import { SIGNATURE_SUFFIX } from '../pins/signature.js';
 import { compilePolicies } from '../policy/compile/compile.js';
+import type { PolicyDocument } from '../policy/compile/documents.js';
 import type { Catalog } from '../policy/definitions.js';
 import { type WrittenRules, writtenRules } from '../policy/explain.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
@@ -210,22 +212,33 @@ export type VersionReading = {
   readonly diagnostics: readonly Diagnostic[];
 };
 
-/**
- * Reads the schemas of what is approved in slices of the event loop, so that neither a request nor a page waits until
- * those of thousands are read. Never rejects.
- */
-export async function prepareDefinitions(locks: Iterable<Lock>, compile: CompileDefinition): Promise<void> {
-  for (const { pins } of locks)
-    for (const kind of PIN_KINDS)
-      await inSlices(pins[kind], ([name, pin]) => {
-        for (const version of approvedVersions(pin)) compile(kind, name, version);
-      });
+/** Every definition that a lock file approves. */
+export function approvedDefinitions({ pins }: Lock): readonly Omit<CheckedDefinition, 'isUsable'>[] {
+  return PIN_KINDS.flatMap((kind) =>
+    [...pins[kind]].flatMap(([name, pin]) => approvedVersions(pin).map((version) => ({ kind, name, version }))),
+  );
 }
 
 type Sources = {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly compile: CompileDefinition;
+  /** Called with each lock file that can be read: its text's SHA-256, and whether what it approves can be used. */
+  readonly onLock?: (lock: Lock, text: string, checked: readonly CheckedDefinition[]) => void;
 };
+
+/** A version that was read and checked, without what cannot be sent between threads: compiled rules. */
+type VersionFiles = Omit<Version, 'policies' | 'written' | 'locks'> & {
+  readonly outline: Outline;
+  readonly documents: readonly PolicyDocument[];
+  /** SHA-256 of the text of each lock file, by upstream. */
+  readonly lockTexts: ReadonlyMap<string, string>;
+};
+
+/** `files` is absent if a diagnostic is an error. */
+export type FilesReading = Omit<VersionReading, 'version'> & { readonly files: VersionFiles | undefined };
+
+/** The parts of a version that are made where it is used. */
+type VersionParts = Pick<Version, 'policies' | 'locks'>;
 
 /**
  * Reads the gateway file and every file that it names, and returns the diagnostics of all of them. `policyInForce` is
@@ -233,15 +246,47 @@ type Sources = {
  * tool from a lock file could be rejected and would leave the tool callable.
  */
 export async function loadVersion(file: string, sources: Sources, policyInForce?: string): Promise<VersionReading> {
-  const { settings, diagnostics, outline } = loadGateway(file, {
-    readFile: DISK_FILES.readFile,
-    env: sources.env,
-  });
-  if (outline === undefined) return { version: undefined, diagnostics };
-  const pins = await loadLocks(outline.pinsDir, LOCK_PORTS, signingOf(outline));
+  const { files, parts, ...reading } = await readFiles(file, sources, policyInForce);
+  return { ...reading, version: files && parts && versionOf(files, parts) };
+}
+
+/** The version of files that were read and checked on another thread. */
+export function completeVersion(files: VersionFiles, locks: ReadonlyMap<string, Lock>): Version {
+  const { outline, documents, hashes } = files;
+  // What the rules say about pins was checked there already.
+  const context = { ...outline, hash: hashes.policy, mode: outline.policiesMode };
+  const { policies, diagnostics } = compilePolicies(documents, context);
+  if (diagnostics.some(({ severity }) => severity === 'error'))
+    throw new Error('policies that are valid do not compile');
+  return versionOf(files, { policies, locks });
+}
+
+function versionOf({ outline: _o, documents, lockTexts: _t, ...files }: VersionFiles, parts: VersionParts): Version {
+  return { ...files, ...parts, written: writtenRules(documents) };
+}
+
+/** Reads and checks all files; `parts` is absent if a diagnostic is an error. */
+export async function readFiles(
+  file: string,
+  { env, compile, onLock }: Sources,
+  policyInForce?: string,
+): Promise<FilesReading & { readonly parts?: VersionParts }> {
+  const { settings, diagnostics, outline } = loadGateway(file, { readFile: DISK_FILES.readFile, env });
+  if (outline === undefined) return { files: undefined, diagnostics };
+  const formats = new Map(outline.upstreams.map((one) => [one.name, one.formats]));
+  const ports = {
+    ...LOCK_PORTS,
+    onLock(lock: Lock, text: string): void {
+      const own = formats.get(lock.upstream);
+      const checked = approvedDefinitions(lock).map((one): CheckedDefinition => {
+        return { ...one, formats: own, isUsable: compile(one.kind, one.name, one.version, own) !== undefined };
+      });
+      onLock?.(lock, text, checked);
+    },
+  };
+  const pins = await loadLocks(outline.pinsDir, ports, signingOf(outline));
   const { locks, unsigned } = pins;
-  await prepareDefinitions(locks.values(), sources.compile);
-  const pinned = pinsOf(locks, sources.compile);
+  const pinned = pinsOf(locks, compile);
   const policies = readPolicies(outline, pinned, pins.invalid, policyInForce);
   // While a version runs, names that look alike are hidden, and a removal from a lock file must take effect.
   const severity = policyInForce === undefined ? 'error' : 'warning';
@@ -251,25 +296,22 @@ export async function loadVersion(file: string, sources: Sources, policyInForce?
     ...policies.diagnostics,
     ...pins.diagnostics,
     ...alike,
-    // Comparing thousands of definitions would delay the requests of a running gateway.
+    // Comparing thousands of definitions takes long, and a reload shows nobody what it finds.
     ...(policyInForce === undefined ? checkDefinitions(outline, locks) : []),
   ];
   if (settings === undefined || policies.policies === undefined || hasErrors(found)) {
-    return { version: undefined, unsigned, diagnostics: found };
+    return { files: undefined, unsigned, diagnostics: found };
   }
   const hashes = { config: settings.hash, policy: policies.hash, pins: pins.hash };
+  const { issuerFacts, shadowing, deployment } = outline;
   return {
-    version: {
-      settings,
-      policies: policies.policies,
-      written: writtenRules(policies.documents),
-      issuerFacts: outline.issuerFacts,
-      shadowing: outline.shadowing,
-      deployment: outline.deployment,
-      locks,
+    files: {
+      ...{ settings, outline, issuerFacts, shadowing, deployment, hashes },
+      documents: policies.documents,
       signed: pins.signed,
-      hashes,
+      lockTexts: pins.texts,
     },
+    parts: { policies: policies.policies, locks },
     unsigned,
     diagnostics: found,
   };

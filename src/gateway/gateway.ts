@@ -46,7 +46,7 @@ import {
   type UpstreamRuntime,
 } from '../upstream/runtimes.js';
 import { createGuardedFetch, type GuardedFetch } from '../upstream/safe-fetch.js';
-import { loadVersion, prepareDefinitions, type Version, type VersionReading } from './config-version.js';
+import type { Version } from './config-version.js';
 import {
   buildTables,
   createListeners,
@@ -63,6 +63,7 @@ import { createDispatcher, createPorts } from './ports.js';
 import { createReload, targetsOf } from './reload.js';
 import { createSharedResources, type SharedResources } from './shared-resources.js';
 import { type Aggregates, createAggregates, createSnapshots, type SnapshotOf } from './snapshot.js';
+import { checkDefinitions, createVersionReader, type VersionReader } from './version-reader.js';
 
 /** Creates the state, in memory or in the shared store; nothing is read from it before its `start`. */
 function openState(settings: StateSettings, ports: StatePorts): GatewayState {
@@ -166,6 +167,7 @@ type Assembly = {
   readonly classes: DriftClasses;
   readonly aggregates: Aggregates;
   readonly sharedResources: SharedResources;
+  readonly reader: VersionReader;
   updateControls(): void;
   /** Makes a version the current one, in one synchronous step. */
   apply(next: Version): void;
@@ -185,10 +187,10 @@ const CONTROLS_EVERY_MS = 1_000;
 /** Starts a gateway from its files. An invalid file refuses the start. A start that fails leaves nothing open. */
 export async function startGateway(options: GatewayOptions): Promise<GatewayStart> {
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
-  const read = (policyInForce?: string) => loadVersion(options.file, { env: options.env, compile }, policyInForce);
-  const { version, diagnostics } = await read();
+  const reader = createVersionReader(options.file, { env: options.env, compile });
+  const { version, diagnostics } = await reader.read();
   if (version === undefined) return { kind: 'refused', diagnostics };
-  const opened = await openGateway(options, version, compile, read);
+  const opened = await openGateway(options, version, compile, reader);
   if (typeof opened === 'string') return { kind: 'failed', message: opened, diagnostics };
   return { kind: 'started', gateway: opened, diagnostics };
 }
@@ -197,12 +199,12 @@ async function openGateway(
   options: GatewayOptions,
   version: Version,
   compile: Compile,
-  read: (policyInForce: string) => Promise<VersionReading>,
+  reader: VersionReader,
 ): Promise<Gateway | string> {
   const ring = createKeyRing(gatewayKeys(version.settings));
   const opened: Opened = { dataPort: version.settings.listeners.data.port, listening: [] };
   const phase = { isReady: false, isServing: false };
-  const assembly = assemble(options, version, compile, ring, opened);
+  const assembly = { ...assemble(options, version, compile, ring, opened), reader };
   const { current, observability, counters, updateControls } = assembly;
   const listeners = openListeners(options, assembly, ring, phase);
   warmUpInspection();
@@ -231,7 +233,7 @@ async function openGateway(
     updateControls();
     const readAgain = createReload({
       ...assembly,
-      read,
+      read: reader.read,
       accept: (reading) => counters.accept(reading, 'reload'),
       current: () => current.version,
       apply(next) {
@@ -338,7 +340,7 @@ function assemble(
   compile: Compile,
   ring: KeyRing,
   opened: Opened,
-): Assembly {
+): Omit<Assembly, 'reader'> {
   const { log, build, writeStdout, now = Date.now } = options;
   const { settings } = version;
   const observability = createObservability(version, { build, ring, log, writeStdout, now });
@@ -365,7 +367,9 @@ function assemble(
   const announceBlocks = createBlockAnnouncer(blocksAt, streams.announce);
   emitStateChanges(state, leases, () => announceBlocks(current.version.settings.upstreams.keys()));
   const snapshotOf = createSnapshots(compile, blocksAt);
-  const classes = createDriftClasses(sharedResources.inspection.definitions);
+  const { definitions } = sharedResources.inspection;
+  const formatsAt = (upstream: string) => current.version.settings.upstreams.get(upstream)?.formats;
+  const classes = createDriftClasses(definitions);
   const drift = createDriftReport<UpstreamRuntime, Version>({
     ...observability,
     ...sharedResources,
@@ -385,7 +389,7 @@ function assemble(
         ? createFileKeeper(() => current.version.settings.pinsDir)
         : createStoreKeeper(state.firstUses),
     onFirstUse: (trusted) => recordFirstUse(trusted, { ...observability, ...sharedResources }),
-    prepareLock: (trusted) => prepareDefinitions([trusted], compile),
+    prepareLock: (trusted) => checkDefinitions(trusted, formatsAt(trusted.upstream), { definitions, compile }),
     now,
     guardedFetch,
     isOwnListener,
@@ -515,10 +519,10 @@ function openListeners({ now = Date.now }: GatewayOptions, assembly: Assembly, r
 
 /** Closes clients first, then upstreams, then the audit log, so that what happens last is still recorded. */
 async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void> {
-  const { streams, runtimes, state, observability, guardedFetch, sharedResources } = assembly;
+  const { streams, runtimes, state, observability, guardedFetch, sharedResources, reader } = assembly;
   streams.endAll();
   await listeners.closeData(DRAIN_MS);
-  await sharedResources.inspection.close();
+  await Promise.all([sharedResources.inspection.close(), reader.close()]);
   await runtimes.close();
   await state.close();
   await observability.audit.close();

@@ -46,8 +46,7 @@ function adminWithoutCertificates({ admin }: Settings): unknown {
 }
 
 export type ReloadPorts = {
-  /** Takes the hash of the running policies. */
-  readonly read: (policyInForce: string) => Promise<VersionReading>;
+  readonly read: (inForce: Version) => Promise<VersionReading>;
   /** The last check before a version takes effect. */
   readonly accept: (reading: VersionReading) => Promise<VersionReading>;
   readonly current: () => Version;
@@ -83,7 +82,7 @@ function rejectFailed(error: unknown, ports: ReloadPorts): readonly Diagnostic[]
 }
 
 async function reloadVersion(ports: ReloadPorts): Promise<readonly Diagnostic[]> {
-  const reading = await ports.read(ports.current().hashes.policy);
+  const reading = await ports.read(ports.current());
   if (reading.version === undefined) return rejectInvalid(reading, ports);
   const current = ports.current();
   const restart = restartReason(current.settings, reading.version.settings);

@@ -1,9 +1,13 @@
 // Defines the parts of inspection that can run outside the event loop: jobs of plain data, and the function that
 // runs a job on this thread or another. Scheduling and transfer are not decided here.
 
+import { compileDefinition } from '../pins/catalog.js';
 import type { Change } from '../pins/comparison.js';
 import { type ComparedLeaves, compareLeaves } from '../pins/diff.js';
 import { classifyPair, type DefinitionPair } from '../pins/drift.js';
+import type { PinKind, SchemaOptions } from '../policy/definitions.js';
+import { compileSchema } from '../policy/json-schema/validator.js';
+import { mirroredParameters } from '../protocol/headers.js';
 import { divideJson, type JsonPart } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJsonText } from '../protocol/json/json.js';
 import type { JsonError } from '../protocol/json/strict-scan.js';
@@ -50,6 +54,8 @@ export type DefinitionOutcomes = {
   readonly classes: readonly (readonly Change[])[];
   /** The fields in which the two definitions of `FormsToCompare` differ. */
   readonly fields: ComparedLeaves;
+  /** Of each `DefinitionToCompile` of a list, whether calls can be checked by it. */
+  readonly usable: readonly boolean[];
 };
 
 export type DefinitionTask = keyof DefinitionOutcomes;
@@ -59,6 +65,19 @@ export type FormsToCompare = {
   readonly before?: JsonObject | string | undefined;
   readonly after?: JsonObject | string | undefined;
 };
+
+/** A definition and what its schemas are compiled for. */
+export type DefinitionToCompile = {
+  readonly kind: PinKind;
+  readonly definition: JsonObject;
+  readonly formats?: SchemaOptions['formats'];
+};
+
+const SCHEMA_COMPILERS = { compileSchema, mirroredParameters };
+
+function isUsable({ kind, definition, formats }: DefinitionToCompile): boolean {
+  return !('schemaError' in compileDefinition(SCHEMA_COMPILERS, kind, definition, formats));
+}
 
 /** Runs a task on JSON of its input. */
 export function runDefinitionTask({
@@ -79,6 +98,8 @@ export function runDefinitionTask({
       const { before, after } = JSON.parse(text) as FormsToCompare;
       return compareLeaves(before, after);
     }
+    case 'usable':
+      return (JSON.parse(text) as readonly DefinitionToCompile[]).map(isUsable);
   }
 }
 

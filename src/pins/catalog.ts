@@ -334,6 +334,18 @@ export type CompileDefinition = (
   formats?: SchemaOptions['formats'],
 ) => PinnedDefinition | undefined;
 
+/** What another thread found out about a definition: whether it can be used. */
+export type CheckedDefinition = {
+  readonly kind: PinKind;
+  readonly name: string;
+  readonly version: Version;
+  readonly formats?: SchemaOptions['formats'] | undefined;
+  readonly isUsable: boolean;
+};
+
+/** A compiler that may know of a definition that it can be used before it is compiled. */
+export type DefinitionCompiler = CompileDefinition & { readonly learn: (checked: CheckedDefinition) => void };
+
 /** Compiled definitions that are kept; beyond that, the oldest is removed. Twice as many as one listing may have. */
 const MAX_COMPILED = 20_000;
 
@@ -341,11 +353,12 @@ const MAX_COMPILED = 20_000;
  * Creates a compiler that caches by kind and digest and can be shared by catalogs, so that a definition is
  * compiled once and not per request or reload.
  */
-export function createDefinitionCompiler(tools: SchemaCompilers, maxCompiled = MAX_COMPILED): CompileDefinition {
+export function createDefinitionCompiler(tools: SchemaCompilers, maxCompiled = MAX_COMPILED): DefinitionCompiler {
   const known = new BoundedMap<string, { readonly pinned: PinnedDefinition | undefined }>(maxCompiled);
-  return (kind, name, version, formats = 'annotation') => {
-    // The digest covers the name: definitions of one kind with equal digests are equal.
-    const key = `${kind} ${formats} ${version.sha256}`;
+  // The digest covers the name: definitions of one kind with equal digests are equal.
+  const keyOf = (kind: PinKind, { sha256 }: Version, formats = 'annotation'): string => `${kind} ${formats} ${sha256}`;
+  function compile(...[kind, name, version, formats]: Parameters<CompileDefinition>): PinnedDefinition | undefined {
+    const key = keyOf(kind, version, formats);
     const cached = known.get(key);
     if (cached !== undefined) return cached.pinned;
     const compiled = compileDefinition(tools, kind, version.definition, formats);
@@ -355,7 +368,52 @@ export function createDefinitionCompiler(tools: SchemaCompilers, maxCompiled = M
         : { kind, name, digest: version.sha256, definition: version.definition, ...compiled.parts };
     known.set(key, { pinned });
     return pinned;
-  };
+  }
+  function learn({ kind, name, version, formats, isUsable }: CheckedDefinition): void {
+    const key = keyOf(kind, version, formats);
+    if (known.get(key) !== undefined) return;
+    known.set(key, { pinned: isUsable ? new CheckedPin(tools, { kind, name, version, formats }) : undefined });
+  }
+  return Object.assign(compile, { learn });
+}
+
+/** A definition that can be used: its schemas are compiled at their first use. */
+class CheckedPin implements PinnedDefinition {
+  readonly kind: PinKind;
+  readonly name: string;
+  readonly digest: string;
+  readonly definition: JsonObject;
+  readonly #compile: () => CompiledDefinition;
+  #parts: CompiledParts | undefined;
+
+  constructor(tools: SchemaCompilers, { kind, name, version, formats }: Omit<CheckedDefinition, 'isUsable'>) {
+    this.kind = kind;
+    this.name = name;
+    this.digest = version.sha256;
+    this.definition = version.definition;
+    this.#compile = () => compileDefinition(tools, kind, version.definition, formats);
+  }
+
+  get input(): CompiledParts['input'] {
+    return this.#compiled().input;
+  }
+
+  get output(): CompiledParts['output'] {
+    return this.#compiled().output;
+  }
+
+  get mirrored(): CompiledParts['mirrored'] {
+    return this.#compiled().mirrored;
+  }
+
+  #compiled(): CompiledParts {
+    if (this.#parts !== undefined) return this.#parts;
+    const compiled = this.#compile();
+    // The same code found on the other thread that it can be used. Without schemas nothing would be checked.
+    if ('schemaError' in compiled) throw new Error('a definition that could be used cannot be compiled');
+    this.#parts = compiled.parts;
+    return this.#parts;
+  }
 }
 
 type CompiledParts = Pick<PinnedDefinition, 'input' | 'output' | 'mirrored'>;

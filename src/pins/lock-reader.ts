@@ -325,6 +325,8 @@ function readObject(reading: Reading, path: YamlPath, value: Json, keys: readonl
 type LockPorts = {
   readFile(path: string): string | Uint8Array | Promise<string | Uint8Array>;
   readDir(path: string): readonly string[] | Promise<readonly string[]>;
+  /** Called with each lock that was read, and the SHA-256 of its text, before the next file is. */
+  onLock?(lock: Lock, text: string): void;
 };
 
 /** What the signatures of a lock file vouch for. */
@@ -337,6 +339,8 @@ type LockFolder = {
   readonly signed: ReadonlyMap<string, SignedLock>;
   /** The upstreams whose file is not signed as it must be, which a diagnostic says. */
   readonly unsigned: ReadonlySet<string>;
+  /** SHA-256 of the text of each of these locks, by upstream. */
+  readonly texts: ReadonlyMap<string, string>;
   /** SHA-256 over the names and texts of the files, lower-case hex: the version of the lock files. */
   readonly hash: string;
   /** The upstreams whose file has a mistake, by its name. */
@@ -356,6 +360,7 @@ export async function loadLocks(folder: string, ports: LockPorts, signing?: Lock
   const versions: string[] = [];
   const invalid = new Set<string>();
   const texts: LockText[] = [];
+  const hashes = new Map<string, string>();
   for (const name of await listFiles(folder, ports, diagnostics)) {
     const file = `${folder}/${name}`;
     const upstream = name.slice(0, -LOCK_SUFFIX.length);
@@ -367,20 +372,25 @@ export async function loadLocks(folder: string, ports: LockPorts, signing?: Lock
     }
     const { text } = read;
     texts.push({ file: name, upstream, text });
-    versions.push(`${JSON.stringify(name)} ${sha256Hex(text)}`);
-    const reading = await readLockInParts(file, text);
+    const sha256 = sha256Hex(text);
+    versions.push(`${JSON.stringify(name)} ${sha256}`);
+    const reading = readLock(file, text);
     if (reading.lock === undefined) {
       diagnostics.push(...reading.diagnostics);
       invalid.add(upstream);
       const [, stated] = STATED_UPSTREAM.exec(text) ?? [];
       if (stated !== undefined) invalid.add(stated);
-    } else locks.set(reading.lock.upstream, reading.lock);
+    } else {
+      locks.set(reading.lock.upstream, reading.lock);
+      hashes.set(reading.lock.upstream, sha256);
+      ports.onLock?.(reading.lock, sha256);
+    }
   }
   const checked = await checkFiles(texts, folder, ports, signing);
   diagnostics.push(...checked.diagnostics);
   const { signed, unsigned } = checked;
   const hash = sha256Hex([...versions, ...checked.versions].join('\n'));
-  return { locks, signed, unsigned, hash, invalid, diagnostics };
+  return { locks, texts: hashes, signed, unsigned, hash, invalid, diagnostics };
 }
 
 /** Checks the signatures of lock files, whether they can be read or not. */

@@ -27,10 +27,12 @@ function lowerPriority(): void {
   }
 }
 
-/** Runs the jobs that are posted to this thread. One that throws ends it. */
-export function serveJobs<Job, Result>(run: (job: Job, postPart: (part: unknown) => void) => Result): void {
+/** Runs the jobs that are posted to this thread. One that throws or rejects ends it. */
+export function serveJobs<Job, Result>(
+  run: (job: Job, postPart: (part: unknown) => void) => Result | Promise<Result>,
+): void {
   lowerPriority();
   const post = (message: ThreadMessage<Result>): void => parentPort?.postMessage(message);
-  parentPort?.on('message', (job: Job) => post(run(job, (part) => post({ kind: 'part', part }))));
+  parentPort?.on('message', async (job: Job) => post(await run(job, (part) => post({ kind: 'part', part }))));
   post('ready');
 }

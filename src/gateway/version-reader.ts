@@ -1,0 +1,171 @@
+// Reads configuration versions. A reload reads and checks large files on a thread of its own, which neither delays a
+// caller nor waits behind what an upstream sent; then only rules are compiled here, and a schema at its first use. What a
+// start reads, and what is small, is read in place. If the thread ends before it is done, nothing was read.
+
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileDiagnostic } from '../config/diagnostics.js';
+import type { Settings } from '../config/settings.js';
+import { fromTransfer, type Transfer } from '../config/transfer.js';
+import type { DefinitionToCompile } from '../inspection/jobs.js';
+import type { CheckedDefinition, DefinitionCompiler } from '../pins/catalog.js';
+import type { Lock } from '../pins/lock.js';
+import type { SchemaOptions } from '../policy/definitions.js';
+import type { DefinitionTasks } from '../work/inspection.js';
+import { createWorker, type Worker } from '../work/worker.js';
+import {
+  approvedDefinitions,
+  completeVersion,
+  type FilesReading,
+  loadVersion,
+  type VersionReading,
+} from './config-version.js';
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** `known`: SHA-256 of the text of each lock file whose lock is here already, by upstream. */
+export type VersionJob = {
+  readonly file: string;
+  readonly env: Env;
+  readonly policyInForce: string;
+  readonly known: ReadonlyMap<string, string>;
+};
+
+/** A lock that is not known here yet, and what was found out about its definitions. */
+export type LockPart = {
+  readonly lock: Lock;
+  readonly text: string;
+  readonly checked: readonly CheckedDefinition[];
+};
+
+/** `reading` is a `FilesReading` as it is sent. */
+export type VersionResult = { readonly kind: 'version'; readonly reading: Transfer };
+
+export type VersionReader = {
+  /** @param inForce the running version; absent at the start. Rejects only where reading itself fails. */
+  read(inForce?: {
+    readonly settings: Settings;
+    readonly hashes: { readonly policy: string };
+  }): Promise<VersionReading>;
+  close(): Promise<void>;
+};
+
+const ENTRY = new URL('./version-thread.js', import.meta.url);
+/** Reading so many bytes takes some twenty milliseconds, which is less than what starting a thread takes. */
+const SMALL_BYTES = 64 * 1024;
+const MAX_READING_MS = 600_000;
+const MAX_HEAP_MB = 2_048;
+
+/** Creates the reader of the versions of one gateway file. `entry`: another module of the thread. */
+export function createVersionReader(
+  file: string,
+  { env, compile, entry = ENTRY }: { readonly env: Env; readonly compile: DefinitionCompiler; readonly entry?: URL },
+): VersionReader {
+  const worker: Worker<VersionJob, VersionResult> = createWorker({
+    ...{ entry, threads: 1, keepsOne: false, maxHeapMb: MAX_HEAP_MB },
+    ...{ maxJobMs: MAX_READING_MS, maxWaitMs: MAX_READING_MS, charsOf: () => 0 },
+  });
+  /** The locks that were read last, by upstream, with the SHA-256 of their texts. */
+  let known = new Map<string, Pick<LockPart, 'lock' | 'text'>>();
+
+  async function readHere(policyInForce?: string): Promise<VersionReading> {
+    const read = new Map<string, Pick<LockPart, 'lock' | 'text'>>();
+    const onLock = (lock: Lock, text: string): void => void read.set(lock.upstream, { lock, text });
+    const reading = await loadVersion(file, { env, compile, onLock }, policyInForce);
+    known = read;
+    return reading;
+  }
+
+  async function readBeside(policyInForce: string): Promise<VersionReading> {
+    const read = new Map(known);
+    const texts = new Map([...known].map(([upstream, { text }]) => [upstream, text]));
+    const job = { file, env: { ...env }, policyInForce, known: texts };
+    const end = await worker.run(job, file, undefined, (part) => {
+      const { lock, text, checked } = part as LockPart;
+      for (const one of checked) compile.learn(one);
+      read.set(lock.upstream, { lock, text });
+    });
+    switch (end.kind) {
+      case 'version': {
+        const { files, ...reading } = fromTransfer<FilesReading>(end.reading);
+        if (files === undefined) return { ...reading, version: undefined };
+        known = new Map([...read].filter(([upstream, { text }]) => files.lockTexts.get(upstream) === text));
+        if (known.size < files.lockTexts.size) return failed;
+        const locks = new Map([...known].map(([upstream, { lock }]) => [upstream, lock]));
+        return { ...reading, version: completeVersion(files, locks) };
+      }
+      case 'unavailable':
+        return readHere(policyInForce);
+      case 'died':
+      case 'full':
+        return failed;
+    }
+  }
+
+  const failed: VersionReading = {
+    version: undefined,
+    diagnostics: [fileDiagnostic(file, 'unreadable', 'the thread that read the files ended before it was done')],
+  };
+
+  return {
+    async read(inForce) {
+      if (inForce === undefined) return readHere();
+      const { policy } = inForce.hashes;
+      return (await isSmall(file, inForce.settings)) ? readHere(policy) : readBeside(policy);
+    },
+    close: worker.close,
+  };
+}
+
+/** Of the definitions in one job. */
+const PART_CHARS = 64 * 1024;
+
+/**
+ * Finds out on another thread which definitions of a lock can be used. One about which that fails is compiled when
+ * it is used.
+ */
+export async function checkDefinitions(
+  lock: Lock,
+  formats: SchemaOptions['formats'],
+  { definitions, compile }: { readonly definitions: DefinitionTasks; readonly compile: DefinitionCompiler },
+): Promise<void> {
+  let part: Omit<CheckedDefinition, 'isUsable'>[] = [];
+  let texts: string[] = [];
+  let chars = 0;
+  async function checkPart(): Promise<void> {
+    const outcome = await definitions('usable', `[${texts.join()}]`, lock.upstream);
+    for (const [at, one] of part.entries()) {
+      const isUsable = outcome?.[at];
+      if (isUsable !== undefined) compile.learn({ ...one, formats, isUsable });
+    }
+    [part, texts, chars] = [[], [], 0];
+  }
+  for (const one of approvedDefinitions(lock)) {
+    const { kind, version } = one;
+    const text = JSON.stringify({ kind, definition: version.definition, formats } satisfies DefinitionToCompile);
+    part.push(one);
+    texts.push(text);
+    chars += text.length;
+    if (chars > PART_CHARS) await checkPart();
+  }
+  if (part.length > 0) await checkPart();
+}
+
+/** Whether the files that a version is read from are few and short. One that cannot be looked at counts as nothing. */
+async function isSmall(file: string, { policiesDir, pinsDir }: Settings): Promise<boolean> {
+  const listed = await Promise.all([policiesDir, pinsDir].map(listFiles));
+  let bytes = 0;
+  for (const path of [file, ...listed.flat()]) {
+    bytes += await stat(path).then(
+      ({ size }) => size,
+      () => 0,
+    );
+    if (bytes > SMALL_BYTES) return false;
+  }
+  return true;
+}
+
+async function listFiles(folder: string): Promise<readonly string[]> {
+  const names = await readdir(folder).catch(() => []);
+  return names.map((name) => join(folder, name));
+}
