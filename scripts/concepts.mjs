@@ -56,6 +56,12 @@ export const CONCEPTS = [
   { concept: 'shared store', home: ['src/state/redis.ts'], sign: /from 'ioredis'/ },
   { concept: 'bounded tables', home: ['src/state/bounds.ts'] },
   { concept: 'what runs and what is recent, by session', home: ['src/state/replica-tables.ts'] },
+  { concept: 'queue and budget of work beside the event loop', home: ['src/work/queue.ts'] },
+  { concept: 'turns of the event loop', home: ['src/work/turns.ts'] },
+  {
+    concept: 'reading of a configuration version',
+    home: ['src/gateway/config-version.ts', 'src/gateway/version-reader.ts'],
+  },
   { concept: 'worker threads', home: ['src/work/'], sign: /from 'node:worker_threads'/ },
   { concept: 'digest of a definition', home: ['src/pins/digest.ts'], sign: /from 'canonicalize'/ },
   { concept: 'signature of a lock file', home: ['src/pins/signature.ts'] },
