@@ -57,13 +57,14 @@ import {
   publishedKeys,
 } from './listeners.js';
 import { createLockCounters, type LockCounters } from './lock-counters.js';
+import { createLockWork } from './lock-work.js';
 import { endOfLife, RECOMMENDED_NODE } from './node-support.js';
 import { createObservability, type Observability } from './observability.js';
 import { createDispatcher, createPorts } from './ports.js';
 import { createReload, targetsOf } from './reload.js';
 import { createSharedResources, type SharedResources } from './shared-resources.js';
 import { type Aggregates, createAggregates, createSnapshots, type SnapshotOf } from './snapshot.js';
-import { checkDefinitions, createVersionReader, type VersionReader } from './version-reader.js';
+import { createVersionReader, type VersionReader } from './version-reader.js';
 
 /** Creates the state, in memory or in the shared store; nothing is read from it before its `start`. */
 function openState(settings: StateSettings, ports: StatePorts): GatewayState {
@@ -389,7 +390,7 @@ function assemble(
         ? createFileKeeper(() => current.version.settings.pinsDir)
         : createStoreKeeper(state.firstUses),
     onFirstUse: (trusted) => recordFirstUse(trusted, { ...observability, ...sharedResources }),
-    prepareLock: (trusted) => checkDefinitions(trusted, formatsAt(trusted.upstream), { definitions, compile }),
+    lockWork: createLockWork({ definitions, compile, formatsAt }),
     now,
     guardedFetch,
     isOwnListener,

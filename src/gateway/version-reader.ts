@@ -2,24 +2,15 @@
 // caller nor waits behind what an upstream sent; then only rules are compiled here, and a schema at its first use. What a
 // start reads, and what is small, is read in place. If the thread ends before it is done, nothing was read.
 
-import { readdir, stat } from 'node:fs/promises';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileDiagnostic } from '../config/diagnostics.js';
 import type { Settings } from '../config/settings.js';
 import { fromTransfer, type Transfer } from '../config/transfer.js';
-import type { DefinitionToCompile } from '../inspection/jobs.js';
 import type { CheckedDefinition, DefinitionCompiler } from '../pins/catalog.js';
 import type { Lock } from '../pins/lock.js';
-import type { SchemaOptions } from '../policy/definitions.js';
-import type { DefinitionTasks } from '../work/inspection.js';
 import { createWorker, type Worker } from '../work/worker.js';
-import {
-  approvedDefinitions,
-  completeVersion,
-  type FilesReading,
-  loadVersion,
-  type VersionReading,
-} from './config-version.js';
+import { completeVersion, type FilesReading, loadVersion, type VersionReading } from './config-version.js';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -111,61 +102,29 @@ export function createVersionReader(
     async read(inForce) {
       if (inForce === undefined) return readHere();
       const { policy } = inForce.hashes;
-      return (await isSmall(file, inForce.settings)) ? readHere(policy) : readBeside(policy);
+      return isSmall(file, inForce.settings) ? readHere(policy) : readBeside(policy);
     },
     close: worker.close,
   };
 }
 
-/** Of the definitions in one job. */
-const PART_CHARS = 64 * 1024;
-
 /**
- * Finds out on another thread which definitions of a lock can be used. One about which that fails is compiled when
- * it is used.
+ * Whether the files that a version is read from are few and short. One that cannot be looked at counts as nothing. Without
+ * waiting: on a busy loop each wait may take seconds.
  */
-export async function checkDefinitions(
-  lock: Lock,
-  formats: SchemaOptions['formats'],
-  { definitions, compile }: { readonly definitions: DefinitionTasks; readonly compile: DefinitionCompiler },
-): Promise<void> {
-  let part: Omit<CheckedDefinition, 'isUsable'>[] = [];
-  let texts: string[] = [];
-  let chars = 0;
-  async function checkPart(): Promise<void> {
-    const outcome = await definitions('usable', `[${texts.join()}]`, lock.upstream);
-    for (const [at, one] of part.entries()) {
-      const isUsable = outcome?.[at];
-      if (isUsable !== undefined) compile.learn({ ...one, formats, isUsable });
-    }
-    [part, texts, chars] = [[], [], 0];
-  }
-  for (const one of approvedDefinitions(lock)) {
-    const { kind, version } = one;
-    const text = JSON.stringify({ kind, definition: version.definition, formats } satisfies DefinitionToCompile);
-    part.push(one);
-    texts.push(text);
-    chars += text.length;
-    if (chars > PART_CHARS) await checkPart();
-  }
-  if (part.length > 0) await checkPart();
-}
-
-/** Whether the files that a version is read from are few and short. One that cannot be looked at counts as nothing. */
-async function isSmall(file: string, { policiesDir, pinsDir }: Settings): Promise<boolean> {
-  const listed = await Promise.all([policiesDir, pinsDir].map(listFiles));
+function isSmall(file: string, { policiesDir, pinsDir }: Settings): boolean {
   let bytes = 0;
-  for (const path of [file, ...listed.flat()]) {
-    bytes += await stat(path).then(
-      ({ size }) => size,
-      () => 0,
-    );
+  for (const path of [file, ...listFiles(policiesDir), ...listFiles(pinsDir)]) {
+    bytes += statSync(path, { throwIfNoEntry: false })?.size ?? 0;
     if (bytes > SMALL_BYTES) return false;
   }
   return true;
 }
 
-async function listFiles(folder: string): Promise<readonly string[]> {
-  const names = await readdir(folder).catch(() => []);
-  return names.map((name) => join(folder, name));
+function listFiles(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder).map((name) => join(folder, name));
+  } catch {
+    return [];
+  }
 }

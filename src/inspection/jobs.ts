@@ -5,6 +5,8 @@ import { compileDefinition } from '../pins/catalog.js';
 import type { Change } from '../pins/comparison.js';
 import { type ComparedLeaves, compareLeaves } from '../pins/diff.js';
 import { classifyPair, type DefinitionPair } from '../pins/drift.js';
+import { type NamedPin, writePins } from '../pins/lock.js';
+import { type LockReading, readLock } from '../pins/lock-reader.js';
 import type { PinKind, SchemaOptions } from '../policy/definitions.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
 import { mirroredParameters } from '../protocol/headers.js';
@@ -56,6 +58,10 @@ export type DefinitionOutcomes = {
   readonly fields: ComparedLeaves;
   /** Of each `DefinitionToCompile` of a list, whether calls can be checked by it. */
   readonly usable: readonly boolean[];
+  /** The lock of `LockToRead`. */
+  readonly lock: LockReading;
+  /** The lines of a list of `NamedPin` in a lock file. */
+  readonly pins: string;
 };
 
 export type DefinitionTask = keyof DefinitionOutcomes;
@@ -65,6 +71,9 @@ export type FormsToCompare = {
   readonly before?: JsonObject | string | undefined;
   readonly after?: JsonObject | string | undefined;
 };
+
+/** A lock file, or a part of one. */
+export type LockToRead = { readonly file: string; readonly part: string };
 
 /** A definition and what its schemas are compiled for. */
 export type DefinitionToCompile = {
@@ -100,6 +109,12 @@ export function runDefinitionTask({
     }
     case 'usable':
       return (JSON.parse(text) as readonly DefinitionToCompile[]).map(isUsable);
+    case 'lock': {
+      const { file, part } = JSON.parse(text) as LockToRead;
+      return readLock(file, part);
+    }
+    case 'pins':
+      return writePins(JSON.parse(text) as readonly NamedPin[]);
   }
 }
 

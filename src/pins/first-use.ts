@@ -10,8 +10,8 @@ import { countOf, describeReadError, systemErrorCode } from '../text/wording.js'
 import { FIRST_USE_SUFFIX, findDecisions, trustObserved, withTrusted } from './approval.js';
 import { updateFile } from './file-update.js';
 import type { Observed } from './last-seen.js';
-import { type Lock, writeLockParts } from './lock.js';
-import { inSlices, readLockInParts } from './lock-reader.js';
+import type { Lock } from './lock.js';
+import type { LockReading } from './lock-reader.js';
 
 /** A text that is kept under the name of an upstream. `where` is for people; absent if a restart forgets it. */
 type Kept = { readonly text: string; readonly where: string | undefined };
@@ -111,14 +111,23 @@ export const NO_FIRST_USE: FirstUse = {
   revision: () => 0,
 };
 
+/** Work on lock files of any size, which is done beside the event loop. */
+export type LockWork = {
+  /** What `readLock` does. Rejects where a job fails. */
+  read(upstream: string, file: string, text: string): Promise<LockReading>;
+  /** What `writeLock` does, likewise. */
+  write(lock: Lock): Promise<string>;
+  /** Finds out which definitions can be used. One about which that fails is compiled when it is used. Never rejects. */
+  check(lock: Lock): Promise<void>;
+};
+
 type FirstUsePorts = {
   readonly keeper: FirstUseKeeper;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   /** Whether the scan keeps a definition from being trusted. */
   readonly scan: { hasBlocked(definition: JsonObject | string): boolean };
-  /** Called with what is about to be trusted. Never rejects. */
-  readonly prepare: (trusted: Lock) => Promise<void>;
+  readonly work: LockWork;
   /** Called when something is trusted; `isNew`: just now, and by this process. */
   readonly onTrusted: (trusted: Lock, isNew: boolean) => void;
 };
@@ -137,14 +146,14 @@ export function createFirstUse(upstream: string, ports: FirstUsePorts): FirstUse
   async function adopt(kept: Kept, own: Lock | undefined): Promise<void> {
     const { lock, diagnostics } =
       own === undefined
-        ? await readLockInParts(`${upstream}${FIRST_USE_SUFFIX}`, kept.text)
+        ? await ports.work.read(upstream, `${upstream}${FIRST_USE_SUFFIX}`, kept.text)
         : { lock: own, diagnostics: [] };
     if (lock === undefined || lock.upstream !== upstream) {
       error = diagnostics[0]?.message ?? 'it is of another upstream';
       isLoaded = false;
       return;
     }
-    await ports.prepare(lock);
+    await ports.work.check(lock);
     trusted = { lock, where: kept.where };
     isLoaded = true;
     keeping = undefined;
@@ -165,9 +174,7 @@ export function createFirstUse(upstream: string, ports: FirstUsePorts): FirstUse
   }
 
   async function keep(lock: Lock): Promise<void> {
-    const parts: string[] = [];
-    await inSlices(writeLockParts(lock), (part) => parts.push(part));
-    const text = parts.join('');
+    const text = await ports.work.write(lock);
     const kept = await ports.keeper.keep(upstream, text);
     await adopt(kept, kept.text === text ? lock : undefined);
   }

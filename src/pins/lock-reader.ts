@@ -32,7 +32,7 @@ import {
 } from './lock.js';
 import { checkSignatures, type LockText, type SignatureCheck, signatureFileOf } from './signature.js';
 
-type LockReading =
+export type LockReading =
   | { readonly lock: Lock; readonly diagnostics: readonly [] }
   | { readonly lock: undefined; readonly diagnostics: readonly LockDiagnostic[] };
 
@@ -74,25 +74,27 @@ export function readLock(file: string, text: string): LockReading {
 }
 
 /**
- * Like `readLock`, but a long file is read in parts, between which the event loop serves everything else: that of
- * thousands of pins takes seconds. One that has a mistake, or was not written by this program, is read whole.
+ * Reads a lock file of any size: `read` gets its parts one after another, and returns what `readLock` does. One that has
+ * a mistake, or was not written by this program, is read whole.
  */
-export async function readLockInParts(file: string, text: string): Promise<LockReading> {
-  const parts = divideLock(text) ?? [];
-  const locks: (Lock | undefined)[] = [];
-  await inSlices(parts, (part) => {
-    const hasMistake = locks.length > 0 && locks.at(-1) === undefined;
-    if (!hasMistake) locks.push(readLock(file, part).lock);
-  });
+export async function readLockInParts(
+  text: string,
+  read: (part: string) => Promise<LockReading>,
+): Promise<LockReading> {
+  const locks: Lock[] = [];
+  for (const part of divideLock(text) ?? []) {
+    const { lock } = await read(part);
+    if (lock === undefined) return read(text);
+    locks.push(lock);
+  }
   const lock = joinParts(locks);
-  return lock === undefined ? readLock(file, text) : { lock, diagnostics: [] };
+  return lock === undefined ? read(text) : { lock, diagnostics: [] };
 }
 
-/** `undefined` if a part has a mistake, or a name is in two of them. */
-function joinParts(parts: readonly (Lock | undefined)[]): Lock | undefined {
-  const locks = parts.flatMap((part) => part ?? []);
+/** `undefined` if there is none, or a name is in two of them. */
+function joinParts(locks: readonly Lock[]): Lock | undefined {
   const [first] = locks;
-  if (first === undefined || locks.length < parts.length) return undefined;
+  if (first === undefined) return undefined;
   const pins = byKind((kind) => new Map(locks.flatMap((lock) => [...lock.pins[kind]])));
   const held = (lock: Pick<Lock, 'pins'>): number => PIN_KINDS.reduce((sum, kind) => sum + lock.pins[kind].size, 0);
   if (held({ pins }) < locks.reduce((sum, lock) => sum + held(lock), 0)) return undefined;
@@ -464,18 +466,5 @@ async function readLockText(
     return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content) };
   } catch {
     return { why: 'is not UTF-8 text' };
-  }
-}
-
-const SLICE_MS = 10;
-
-/** Takes a step for each item, and lets the event loop serve everything else every ten milliseconds. */
-export async function inSlices<Item>(items: Iterable<Item>, step: (item: Item) => void): Promise<void> {
-  let startedMs = performance.now();
-  for (const item of items) {
-    step(item);
-    if (performance.now() - startedMs < SLICE_MS) continue;
-    await new Promise((resolve) => setImmediate(resolve));
-    startedMs = performance.now();
   }
 }

@@ -215,8 +215,8 @@ export const LOCK_HEADER =
 /** The YAML document end marker (YAML 1.2.2 §9.1.2), which proves that the file is not truncated. */
 export const LOCK_END = '...';
 
-/** A part of about this length takes some ten milliseconds to read. */
-const PART_CHARS = 8 * 1024;
+/** What is read, written or checked of a lock file in one job: some ten to fifty milliseconds of work. */
+const PART_CHARS = 64 * 1024;
 const SECTION_HEADS: ReadonlySet<string> = new Set(Object.values(SECTIONS).map((one) => `${one}:`));
 const TOP_MEMBER = /^([A-Za-z]+):/;
 /** The members that a file has once and each of its parts repeats. */
@@ -269,24 +269,69 @@ const MAX_IMPLICIT_KEY = 1000;
  * out.
  */
 export function writeLock(lock: Lock): string {
-  return [...writeLockParts(lock)].join('');
+  return lockText(
+    lock,
+    sectionsOf(lock).map(({ pins }) => writePins(pins)),
+  );
 }
 
-/** The same text pin by pin, for those who let others run in between. */
-export function* writeLockParts(lock: Lock): Generator<string> {
-  const { server, instructions, pins } = lock;
-  const first = [
+/** What is written of one pin: its name and all its versions. */
+export type NamedPin = readonly [name: string, pin: Pin];
+
+/** The lines of pins in a lock file. */
+export function writePins(pins: readonly NamedPin[]): string {
+  return pins.map(([name, pin]) => asLines(indented(member(name, writePin(pin, 'definition'))))).join('');
+}
+
+/** Writes a lock file of any size: `write` gets JSON of some of its pins at a time, and returns what `writePins` does. */
+export async function writeLockInParts(lock: Lock, write: (pins: string) => Promise<string>): Promise<string> {
+  const written: string[] = [];
+  for (const { pins } of sectionsOf(lock)) {
+    let text = '';
+    for (const part of jsonParts(pins)) text += await write(part);
+    written.push(text);
+  }
+  return lockText(lock, written);
+}
+
+/** JSON lists of the items, in order, each not much longer than a part of a lock file. */
+export function* jsonParts(items: Iterable<unknown>): Generator<string> {
+  let texts: string[] = [];
+  let chars = 0;
+  for (const item of items) {
+    const text = JSON.stringify(item);
+    texts.push(text);
+    chars += text.length;
+    if (chars <= PART_CHARS) continue;
+    yield `[${texts.join()}]`;
+    [texts, chars] = [[], 0];
+  }
+  if (texts.length > 0) yield `[${texts.join()}]`;
+}
+
+function lockText(lock: Lock, sections: readonly string[]): string {
+  const { server, instructions } = lock;
+  const head = [
     `lockfileVersion: ${LOCKFILE_VERSION}`,
     `upstream: ${writeText(lock.upstream)}`,
     ...(server === undefined ? [] : member('server', writeServer(server))),
     ...(instructions === undefined ? [] : member('instructions', writePin(instructions, 'text'))),
   ];
-  yield `${LOCK_HEADER}${asLines(first)}`;
-  yield* writePins(SECTIONS.tool, pins.tool);
-  yield* writePins(SECTIONS.prompt, pins.prompt);
-  yield* writePins(SECTIONS.template, pins.template);
-  if (pins.resource.size > 0) yield* writePins(SECTIONS.resource, pins.resource);
-  yield `${LOCK_END}\n`;
+  const members = sectionsOf(lock).map(
+    ({ section, pins }, at) => `${section}:${pins.length === 0 ? ' {}' : ''}\n${sections[at] ?? ''}`,
+  );
+  return `${LOCK_HEADER}${asLines(head)}${members.join('')}${LOCK_END}\n`;
+}
+
+/** The sections of a lock file, each with its pins in order. A section for resources that has none is left out. */
+function sectionsOf({ pins }: Lock): readonly { readonly section: string; readonly pins: readonly NamedPin[] }[] {
+  const kinds: readonly PinKind[] = [
+    'tool',
+    'prompt',
+    'template',
+    ...(pins.resource.size > 0 ? ['resource' as const] : []),
+  ];
+  return kinds.map((kind) => ({ section: SECTIONS[kind], pins: [...pins[kind]].sort(byName) }));
 }
 
 function asLines(lines: readonly string[]): string {
@@ -299,11 +344,6 @@ function writeServer(server: ServerIdentity): WrittenPin {
     return text === undefined ? [] : member(name, { inline: writeText(text) });
   });
   return { block };
-}
-
-function* writePins(section: string, pins: Pins): Generator<string> {
-  yield pins.size === 0 ? `${section}: {}\n` : `${section}:\n`;
-  for (const [name, pin] of [...pins].sort(byName)) yield asLines(indented(member(name, writePin(pin, 'definition'))));
 }
 
 function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {

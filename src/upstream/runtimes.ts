@@ -17,7 +17,7 @@ import {
 } from '../inspection/detectors/upstream-credentials.js';
 import { withholding } from '../pins/catalog.js';
 import { digestOnce } from '../pins/digest.js';
-import { createFirstUse, type FirstUse, type FirstUseKeeper, NO_FIRST_USE } from '../pins/first-use.js';
+import { createFirstUse, type FirstUse, type FirstUseKeeper, type LockWork, NO_FIRST_USE } from '../pins/first-use.js';
 import {
   dropListing,
   isListingBehind,
@@ -160,8 +160,7 @@ type SharedPorts = {
   readonly firstUseKeeper: FirstUseKeeper;
   /** Called with what is trusted for the first time. */
   readonly onFirstUse: (trusted: Lock) => void;
-  /** Called with what is about to be trusted on first use. Never rejects. */
-  readonly prepareLock: (trusted: Lock) => Promise<void>;
+  readonly lockWork: LockWork;
   readonly gatewayVersion: string;
   readonly sessionBusOf: SessionBusOf;
   /**
@@ -348,7 +347,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
     pinning.mode === 'trust-on-first-use'
       ? createFirstUse(settings.name, {
           keeper: ports.firstUseKeeper,
-          prepare: ports.prepareLock,
+          work: ports.lockWork,
           now,
           scan,
           onTrusted(trusted, isNew) {

@@ -95,6 +95,12 @@ const SHORT_TEXT_CHARS = 2_048;
 /** Several times what the prefilter needs for a character of ordinary text: this much is not charged to the budget. */
 const FREE_MS_A_CHAR = 20 / 1_000_000;
 
+/**
+ * A definition is never used unscanned, and what was trusted is kept. The other tasks serve reviewers, who are told that
+ * the outcome is missing.
+ */
+const NEEDED: ReadonlySet<DefinitionTask> = new Set(['scan', 'usable', 'lock', 'pins']);
+
 /** Whose text it is; without a caller it is the gateway's own. */
 type Owner = { readonly upstream: string; readonly caller: string | undefined };
 
@@ -222,8 +228,7 @@ export function createInspection(
   ): Promise<DefinitionOutcomes[DefinitionTask] | undefined> {
     if (input.text.length <= SHORT_TEXT_CHARS && runsOnLoop(owner)) return runOnLoop(input, owner);
     const end = await run({ kind: 'definitions', input }, owner);
-    // A definition is never used unscanned. The other tasks serve reviewers, who are told that the outcome is missing.
-    if (end.kind === 'unavailable' && (input.task === 'scan' || input.text.length <= LONG_TEXT_CHARS))
+    if (end.kind === 'unavailable' && (NEEDED.has(input.task) || input.text.length <= LONG_TEXT_CHARS))
       return runOnLoop(input, owner);
     return end.kind === 'definitions' ? end.outcome : undefined;
   }

@@ -1,6 +1,5 @@
 // How long tests wait, and turns on the event loop.
 
-import { vi } from 'vitest';
 import type { LoopScheduler } from '../../src/protocol/json/incremental.js';
 
 // How long a test waits for what must come: far longer than it takes, since a busy machine proves nothing.
@@ -30,27 +29,4 @@ export function eachInTurn(): LoopScheduler & { readonly taken: string[] } {
       });
     },
   };
-}
-
-/**
- * Runs work that reads a clock by which each of its steps takes longer than a slice of the event loop may last, on a slow
- * machine and on a fast one. `turns` says how often the loop has served others since.
- */
-export async function withSlowClock<Result>(work: (turns: () => number) => Promise<Result>): Promise<Result> {
-  let nowMs = 0;
-  const clock = vi.spyOn(performance, 'now').mockImplementation(() => {
-    nowMs += 1_000;
-    return nowMs;
-  });
-  let count = 0;
-  let next = setImmediate(function turn() {
-    count += 1;
-    next = setImmediate(turn);
-  });
-  try {
-    return await work(() => count);
-  } finally {
-    clearImmediate(next);
-    clock.mockRestore();
-  }
 }

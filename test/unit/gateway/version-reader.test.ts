@@ -6,9 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { checkDefinitions, createVersionReader } from '../../../src/gateway/version-reader.js';
-import type { DefinitionOutcomes, DefinitionTask } from '../../../src/inspection/jobs.js';
-import { runDefinitionTask } from '../../../src/inspection/jobs.js';
+import { createVersionReader } from '../../../src/gateway/version-reader.js';
 import { createDefinitionCompiler } from '../../../src/pins/catalog.js';
 import { type Lock, writeLock } from '../../../src/pins/lock.js';
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
@@ -134,19 +132,4 @@ describe('[H-08] a reload of large files', () => {
     if (message === undefined) expect([again.version?.hashes.pins, errors]).toEqual([version.hashes.pins, []]);
     else expect([again.version, errors[0]?.message]).toEqual([undefined, expect.stringContaining(message)]);
   });
-});
-
-it('[L-46] finds out in jobs of bounded size which definitions can be used, and compiles none here', async () => {
-  const { compile, compiled } = compilerOf();
-  const sizes: number[] = [];
-  const definitions = async <Task extends DefinitionTask>(task: Task, text: string) => {
-    sizes.push(text.length);
-    return runDefinitionTask({ task, text }) as DefinitionOutcomes[Task];
-  };
-  const lock = lockFor('one', ...NAMES);
-  await checkDefinitions(lock, undefined, { definitions, compile });
-  expect(sizes.length).toBeGreaterThan(1);
-  expect(Math.max(...sizes)).toBeLessThan(80_000);
-  const usable = [...lock.pins.tool].filter(([name, version]) => compile('tool', name, version) !== undefined);
-  expect([usable.length, compiled]).toEqual([NAMES.length, []]);
 });

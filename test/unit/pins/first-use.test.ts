@@ -9,14 +9,22 @@ import {
   createFirstUse,
   createStoreKeeper,
   type FirstUseKeeper,
+  type LockWork,
 } from '../../../src/pins/first-use.js';
-import { divideLock } from '../../../src/pins/lock.js';
+import { writeLock } from '../../../src/pins/lock.js';
+import { readLock } from '../../../src/pins/lock-reader.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
-import { withSlowClock } from '../../support/timing.js';
 import { observedOf, toolOf } from './samples.js';
 
 const FIRST = toolOf('read');
 const OTHER = toolOf('read', { description: 'Reads everything.' });
+
+/** The work on lock files, done in place. */
+const WORK: LockWork = {
+  read: async (_, file, text) => readLock(file, text),
+  write: async (lock) => writeLock(lock),
+  check: async () => undefined,
+};
 
 let folder: string;
 beforeAll(async () => {
@@ -24,13 +32,13 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-function firstUseOf(keeper: FirstUseKeeper, upstream = 'github') {
+function firstUseOf(keeper: FirstUseKeeper, upstream = 'github', work = WORK) {
   const reports: boolean[] = [];
   const firstUse = createFirstUse(upstream, {
     keeper,
     now: () => Date.UTC(2026, 10, 22),
     scan: { hasBlocked: () => false },
-    prepare: async () => undefined,
+    work,
     onTrusted: (_, isNew) => reports.push(isNew),
   });
   async function use(...tools: readonly JsonObject[]): Promise<string | undefined> {
@@ -136,8 +144,7 @@ it('[L-55] is not settled before it is known whether something was trusted befor
   expect(firstUse.lockWith(undefined)).toBeUndefined();
 });
 
-it('[L-55] of thousands of definitions is written and read while others are served', async () => {
-  const tools = Array.from({ length: 1_000 }, (_, index) => toolOf(`tool_${index}`));
+it('[L-55] is not trusted while it cannot be written or read', async () => {
   let kept: string | undefined;
   const keeper = createStoreKeeper({
     find: async () => kept,
@@ -146,19 +153,15 @@ it('[L-55] of thousands of definitions is written and read while others are serv
       return kept;
     },
   });
-  await withSlowClock(async (turns) => {
-    const before = firstUseOf(keeper, 'large');
-    await before.use(FIRST, ...tools);
-    const written = turns();
-    const after = firstUseOf(keeper, 'large');
-    await Promise.all([after.load(), after.load()]);
-    expect(written).toBeGreaterThanOrEqual(tools.length);
-    const parts = divideLock(kept ?? '')?.length;
-    expect(parts).toBeGreaterThan(5);
-    expect(turns() - written).toBeGreaterThanOrEqual(parts ?? 0);
-    expect(after.lockWith(undefined)).toEqual(before.lockWith(undefined));
-    expect(after.reports).toEqual([false]);
-  });
+  const failing = async () => {
+    throw new Error('the thread for it ended');
+  };
+  const unwritten = firstUseOf(keeper, 'github', { ...WORK, write: failing });
+  expect([await unwritten.use(FIRST), kept, unwritten.isSettled()]).toEqual([undefined, undefined, false]);
+  await firstUseOf(keeper).use(FIRST);
+  const unread = firstUseOf(keeper, 'github', { ...WORK, read: failing });
+  expect([await unread.use(OTHER), unread.isSettled()]).toEqual([undefined, false]);
+  expect(unread.describe()).toBe('what was trusted on first use cannot be used: the thread for it ended');
 });
 
 it('[L-55] is prepared before it counts', async () => {
@@ -167,8 +170,11 @@ it('[L-55] is prepared before it counts', async () => {
     keeper: createFileKeeper(() => folder),
     now: () => 0,
     scan: { hasBlocked: () => false },
-    async prepare(lock) {
-      prepared.push([lock.pins.tool.size, firstUse.trusted(), firstUse.isSettled()]);
+    work: {
+      ...WORK,
+      async check(lock) {
+        prepared.push([lock.pins.tool.size, firstUse.trusted(), firstUse.isSettled()]);
+      },
     },
     onTrusted: () => prepared.push(firstUse.isSettled()),
   });

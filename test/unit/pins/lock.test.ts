@@ -1,10 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { MAX_DEFINITION_DEPTH } from '../../../src/pins/digest.js';
-import { divideLock, emptyLock, type Lock, type Pin, writeLock } from '../../../src/pins/lock.js';
+import {
+  divideLock,
+  emptyLock,
+  type Lock,
+  type Pin,
+  writeLock,
+  writeLockInParts,
+  writePins,
+} from '../../../src/pins/lock.js';
 import { loadLocks, readLock, readLockInParts } from '../../../src/pins/lock-reader.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
-import { withSlowClock } from '../../support/timing.js';
 import { APPROVAL, digestOf, lockOf, pinOf, textPin, toolOf, versionOf } from './samples.js';
 
 const FILE = 'pins/github.lock.yaml';
@@ -291,18 +298,35 @@ describe('[L-05] a long lock file is read in parts', () => {
     instructions: textPin('Be brief.\ntools:\n  x: y'),
   });
 
-  test('with the same result, and others are served in between', async () => {
-    const text = writeLock(many(100));
-    const parts = divideLock(text)?.length ?? 0;
-    expect(parts).toBeGreaterThan(5);
-    await withSlowClock(async (turns) => {
-      expect(await readLockInParts(FILE, text)).toEqual(readLock(FILE, text));
-      expect(turns()).toBeGreaterThanOrEqual(parts);
+  /** Reads the file in jobs, and notes how long the part of each is. */
+  const readInJobs = async (text: string, sizes: number[] = []) =>
+    readLockInParts(text, async (part) => {
+      sizes.push(part.length);
+      return readLock(FILE, part);
     });
+
+  test('with the same result, in jobs of bounded size', async () => {
+    const text = writeLock(many(300));
+    const sizes: number[] = [];
+    expect(await readInJobs(text, sizes)).toEqual(readLock(FILE, text));
+    expect(sizes.length).toBeGreaterThan(2);
+    expect(Math.max(...sizes)).toBeLessThan(70 * 1024);
+  });
+
+  test('and written so', async () => {
+    const lock = many(300);
+    const sizes: number[] = [];
+    const text = await writeLockInParts(lock, async (pins) => {
+      sizes.push(pins.length);
+      return writePins(JSON.parse(pins));
+    });
+    expect(text).toBe(writeLock(lock));
+    expect(sizes.length).toBeGreaterThan(2);
+    expect(Math.max(...sizes)).toBeLessThan(70 * 1024);
   });
 
   test('and one with a mistake is reported as one that is read whole', async () => {
-    const text = writeLock(many(40));
+    const text = writeLock(many(150));
     const broken = [
       text.replace('      by: alex\n', ''),
       text.replace(/( {2}tool_7:\n)/, '$1    mystery: 1\n'),
@@ -314,17 +338,17 @@ describe('[L-05] a long lock file is read in parts', () => {
       `${text}---\n`,
     ];
     for (const one of broken) {
-      const { lock, diagnostics } = await readLockInParts(FILE, one);
+      const { lock, diagnostics } = await readInJobs(one);
       expect(lock).toBeUndefined();
       expect(diagnostics).toEqual(readLock(FILE, one).diagnostics);
     }
   });
 
   test('and one that was written by hand is read whole', async () => {
-    const text = writeLock(many(40));
+    const text = writeLock(many(150));
     for (const own of [text.replace(/^#.*\n/, ''), text.replace('tools:', '# by hand\ntools:')]) {
       expect(divideLock(own)).toBeUndefined();
-      expect(await readLockInParts(FILE, own)).toEqual(readLock(FILE, own));
+      expect(await readInJobs(own)).toEqual(readLock(FILE, own));
     }
   });
 });
