@@ -173,7 +173,10 @@ const TYPES: readonly (readonly [string, string])[] = [
     'lifecycle',
     '`detail.event`: `started` (with the public key), `stopped`, `continued` (the run goes on in its next file), `recovered` (in files of earlier versions: bytes that are not a record, with length and digest), `resumed` (after an error of the sink, with the number of refused events).',
   ],
-  ['checkpoint', 'Signed: `detail.epoch seq hash at every_ms every_lines key_id signature`.'],
+  [
+    'checkpoint',
+    'Signed: `detail.epoch seq hash at every_ms every_lines key_id signature`. With `detail.event: removed` and `file`, without the bounds, it says that `audit.retain` removes the file that ends with that line.',
+  ],
 ];
 
 const { burst: BURST, perSecond: PER_SECOND } = DEFINITION_EVENTS;
@@ -265,7 +268,7 @@ A file sink at the path \`audit.jsonl\` writes \`audit-<start>-<instance>.jsonl\
 
 \`audit verify\` takes the folder, or files in their order, and checks that each file follows the one it names. Files of earlier versions, which the gateway continued at every start, verify as before; their \`recovered\` lines record bytes that are not a record.
 
-A checkpoint signs the following text with Ed25519 under the gateway key: \`sallyport.checkpoint/2\`, the epoch, the sequence number and hash of the previous line, the time, \`every_ms\` and \`every_lines\`, each followed by a line feed. The next checkpoint is due after that time (\`audit.checkpoint.every\`) or that number of lines (${MAX_LINES_BETWEEN_CHECKPOINTS}), whichever comes first. Checkpoints of earlier versions (\`sallyport.checkpoint/1\`) state no bounds. With several sinks, each also contains the checkpoints of the others.
+A checkpoint signs the following text with Ed25519 under the gateway key: \`sallyport.checkpoint/2\`, the epoch, the sequence number and hash of the previous line, the time, \`every_ms\` and \`every_lines\`, each followed by a line feed. The next checkpoint is due after that time (\`audit.checkpoint.every\`) or that number of lines (${MAX_LINES_BETWEEN_CHECKPOINTS}), whichever comes first. Checkpoints of earlier versions (\`sallyport.checkpoint/1\`) state no bounds. Of a file that is removed, the text is \`sallyport.removal/1\`, the name of the file, the epoch, the sequence number, the hash and the time. With several sinks, each also contains the checkpoints of the others.
 
 \`audit verify\` first states how many lines, from which sequence number on, are unsigned: whoever can write the file could have rewritten or removed those without a trace. What may follow a checkpoint is bounded; what was removed is not. It is an error if more lines, or more time, than ${VERIFIER_MAX_INTERVALS} intervals allow follow a checkpoint of form 2, or if a run that ended (\`stopped\`) has no checkpoint after its end. A pause without lines counts as one interval and is a note. After a checkpoint of form 1 all this is a note; a checkpoint of form 1 after one of form 2 is an error.
 

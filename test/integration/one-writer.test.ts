@@ -12,7 +12,7 @@ import { type GatewayStart, tryStart, UPSTREAM } from '../support/gateway.js';
 import { findFreePort } from '../support/processes.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless } from '../support/wire-client.js';
-import { sharedGateway } from '../support/with-gateway.js';
+import { sharedGateway, withGateway } from '../support/with-gateway.js';
 
 const HOST = '127.0.0.1';
 
@@ -62,6 +62,30 @@ async function instances(): Promise<ReadonlySet<unknown>> {
 }
 
 const auditFiles = (): Promise<readonly string[]> => listFilesOf(join(rig.gateway.folder, 'audit.jsonl'));
+
+describe('audit files', () => {
+  it('[O-39] of a run: begins the next file and removes what is old, once a signed checkpoint says so', () =>
+    withGateway(
+      { audit: 'audit: {sinks: [{type: file, path: ./audit.jsonl}], rotate: {size: 1B, age: 1h}, retain: 90d}' },
+      async (own) => {
+        const path = join(own.gateway.folder, 'audit.jsonl');
+        await callStateless(own.access, 'read_record', { id: 'one' });
+        await own.gateway.gateway.close();
+        const files = await listFilesOf(path);
+        expect(files.length).toBeGreaterThan(1);
+        const file = join(own.gateway.folder, 'gateway.yaml');
+        const now = (): number => Date.now() + 95 * 86_400_000;
+        const started = await tryStart({ file, now });
+        if (started.kind !== 'started') throw new Error('the gateway did not start again');
+        const left = async () => (await listFilesOf(path)).filter((one) => files.includes(one));
+        await expect.poll(left, PATIENT).toEqual([]);
+        await started.gateway.close();
+        const verdict = await verifyFolder(own.gateway.folder);
+        expect([verdict.faults, verdict.unchecked]).toEqual([[], []]);
+        expect(verdict.notes.join()).toContain('which was removed; a signed checkpoint says so');
+      },
+    ));
+});
 
 describe('a start', () => {
   it.each([['data'], ['ops'], ['admin']] as const)(

@@ -302,6 +302,7 @@ export function tryStart({
   readonly file: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly writeStdout?: (text: string) => Promise<void>;
+  readonly now?: () => number;
 }): Promise<GatewayStart> {
   const build = { version: '0.0.0-test', node: 'v24.0.0' };
   return startGateway({ log: createLog(() => undefined), build, writeStdout: async () => undefined, ...given, env });

@@ -114,6 +114,12 @@ export function duration(description: string, fallback?: string) {
   return quantity('duration', 'a duration such as 30s, 5m or 1h', DURATION_PATTERN, description, fallback);
 }
 
+/** A duration of any length, which no timer waits for. */
+export function period(description: string) {
+  const title = 'a duration such as 12h or 90d';
+  return { ...duration(description), title, format: 'sallyport-period' };
+}
+
 export function size(description: string, fallback: string) {
   return quantity('size', 'a size such as 64KiB or 1MiB', SIZE_PATTERN, description, fallback);
 }
@@ -261,6 +267,14 @@ export function readDurationMs(text: string): number | undefined {
   return readQuantity(text, DURATION_PATTERN, TIMES, MAX_DURATION_MS);
 }
 
+/** A century: longer than anything is kept. */
+const MAX_PERIOD_MS = 36_525 * 24 * 60 * 60 * 1000;
+
+/** The same for a duration that no timer waits for. */
+export function readPeriodMs(text: string): number | undefined {
+  return readQuantity(text, DURATION_PATTERN, TIMES, MAX_PERIOD_MS);
+}
+
 /** Bytes of a size such as `1MiB`; `undefined` if the text is not a size or too large a one. */
 export function readSizeBytes(text: string): number | undefined {
   return readQuantity(text, SIZE_PATTERN, SIZES, MAX_SIZE_BYTES);
@@ -333,7 +347,7 @@ function resolveValue(schema: Schema, value: unknown, path: FilePath, read: Read
 function resolveMeaning(meaning: Meaning, value: unknown, path: FilePath, read: ReadContent): unknown {
   switch (meaning) {
     case 'duration':
-      return checked(readDurationMs(String(value)));
+      return checked(readPeriodMs(String(value)));
     case 'size':
       return typeof value === 'number' ? value : checked(readSizeBytes(String(value)));
     case 'rate':

@@ -13,12 +13,14 @@ import {
   named,
   oneOfStrings,
   PLAINTEXT,
+  period,
   published,
   record,
   SCOPE_PATTERN,
   type SettingsOf,
   scopeList,
   secret,
+  size,
   tag,
   text,
   textList,
@@ -319,8 +321,13 @@ export const AUDIT = record(
       'Destinations; each receives every event.',
       union('type', 'Type of the destination.', [
         record(
-          'A file; `audit.durability` says when a line in it counts.',
-          { type: tag('file'), path: text('Path, relative to this file.') },
+          'Files, of each run its own; `audit.durability` says when a line in them counts.',
+          {
+            type: tag('file'),
+            path: text(
+              'Path, relative to this file. Beside `audit.jsonl` each run writes `audit-<start>-<instance>.jsonl`.',
+            ),
+          },
           { title: 'a sink of type file' },
         ),
         record(
@@ -352,6 +359,19 @@ export const AUDIT = record(
         every: duration('Time between two checkpoints; one is written after 10,000 lines at the latest.', '30s'),
       },
       { default: {} },
+    ),
+    rotate: record(
+      'When a run goes on in its next file.',
+      {
+        size: size('Size from which on no more is written to a file.', '256MiB'),
+        age: duration('Age from which on no more is written to a file.', '24h'),
+      },
+      { default: {} },
+    ),
+    retain: Type.Optional(
+      period(
+        'How long a file is kept after its last line; without it, for good. What is older is removed, the oldest first, once a signed checkpoint in the current file says so.',
+      ),
     ),
   },
   { default: {} },
