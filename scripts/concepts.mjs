@@ -8,7 +8,7 @@ export const CONCEPTS = [
   { concept: 'check of a message of an upstream', home: ['src/proxy/upstream-messages.ts'] },
   { concept: 'what is written in the record of a request', home: ['src/policy/record.ts'] },
   { concept: 'value that is usually there at once', home: ['src/text/after.ts'] },
-  { concept: 'what a rule decides', home: ['src/policy/clauses.ts', 'src/policy/order.ts'] },
+  { concept: 'what a rule decides', home: ['src/policy/clauses.ts', 'src/policy/decision-order.ts'] },
   { concept: 'reasons of refusals', home: ['src/policy/reasons.ts'] },
   { concept: 'text that a reader of a message sees', home: ['src/inspection/message-map.ts'] },
   { concept: 'row of detection', home: ['src/inspection/detector-row.ts'] },

@@ -22,7 +22,6 @@ import {
 } from '../pins/approval.js';
 import { unifiedPatch } from '../pins/diff.js';
 import { NO_DIGEST, type PinnedKind, sha256Hex } from '../pins/digest.js';
-import { formsNotOffered, type ItemDifference, isInformational } from '../pins/drift.js';
 import { type DriftClasses, isOpen, measure } from '../pins/drift-classes.js';
 import { modeOf } from '../pins/drift-report.js';
 import {
@@ -36,6 +35,7 @@ import {
   versionsOf,
   writeLock,
 } from '../pins/lock.js';
+import { formsNotOffered, type ItemDifference, isInformational } from '../pins/lock-differences.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { isShownAsIs } from '../text/escaping.js';

@@ -11,7 +11,7 @@ import { digestOnce } from '../pins/digest.js';
 import type { Emit } from '../policy/events.js';
 import type { ReplayOutcome, ReplayStore, RunningRequest } from '../policy/obligations.js';
 import { ownerKey } from '../policy/principal.js';
-import type { Sealed, SealedRequests, SessionScope } from '../policy/sealed.js';
+import type { Sealed, SealedRequests, SessionScope } from '../policy/sealed-types.js';
 import type { RequestId } from '../protocol/jsonrpc.js';
 import type { ClientEnd } from '../protocol/transport.js';
 import { handleAggregateRequest } from '../proxy/aggregate/pipeline.js';

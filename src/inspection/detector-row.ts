@@ -1,6 +1,7 @@
 // What every row of detection says of itself, whichever interpreter reads it: an id, by which it is found in
 // docs/reference/detectors.md; the class that a finding names; its language; where it comes from; and texts that it
-// must and must not match, which one test runs. A row with `isOff` is listed and never applied.
+// must and must not match, which one test runs. A row with `isOff` is listed and never applied. Rows stand in
+// detectors/{secret-formats,injection-phrases,known-names}.ts, elicitation/form-wording.ts and definitions/rows/.
 
 /** `any`: the row reads signs and names, in whatever language they stand. */
 export type RowLanguage = 'any' | 'en' | 'de' | 'fr' | 'es' | 'it' | 'pt' | 'ru' | 'ja' | 'zh' | 'ko';

@@ -4,8 +4,8 @@
 import { compileDefinition } from '../pins/catalog.js';
 import type { Change } from '../pins/comparison.js';
 import { type ComparedLeaves, compareLeaves } from '../pins/diff.js';
-import { classifyPair, type DefinitionPair } from '../pins/drift.js';
 import { type NamedPin, writePins } from '../pins/lock.js';
+import { classifyPair, type DefinitionPair } from '../pins/lock-differences.js';
 import { type LockReading, readLock } from '../pins/lock-reader.js';
 import type { PinKind, SchemaOptions } from '../policy/definitions.js';
 import { compileSchema } from '../policy/json-schema/validator.js';

@@ -1,7 +1,7 @@
-// The one map of a message: what each string of it is to the one who receives it, and which strings a host joins before
-// it shows them; of a definition, which strings a model reads in a row. The prefilter, the sanitizer, the redaction of
-// sensitive fields and the scan of definitions read by this map and by no other. What a string of a message is follows
-// from its place alone, never from its content.
+// The one map of a message: for each string, by its place alone, whether a host may show it as a text (`reader`) or it is
+// data (`value`), and which strings a host joins before it shows them; of a definition, which strings a model reads in a
+// row. Both roles are inspected. The prefilter, the sanitizer, the redaction of sensitive fields and the scan of
+// definitions read by this map and by no other; what a text contains (JSON, say) is for the sanitizer to find.
 // Source: MCP 2025-11-25 and 2026-07-28, tools, resources, prompts, sampling, elicitation, logging, progress, tasks;
 // JSON-RPC 2.0 §5.1.
 
@@ -13,7 +13,7 @@ type Steps = readonly (string | number)[];
 
 /**
  * `reader`: a host may show it as text, in which Markdown has code and bare addresses become links. `value`: data, whose
- * rendering is unknown. Members that are `exempt` are listed in message-fields.ts, because their content decides too.
+ * rendering is unknown. Members that are `exempt` are listed in exempt-members.ts, because their content decides too.
  */
 export type Role = 'reader' | 'value';
 

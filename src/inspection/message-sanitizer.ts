@@ -27,11 +27,11 @@ import {
   wantedKindsOf,
 } from './detectors/text-sanitizer.js';
 import { findSentCredentials } from './detectors/upstream-credentials.js';
+import { isProtocolPlace, isReserved, nearestName, parseContainer, valueAt } from './exempt-members.js';
 import type { FindingLog } from './findings.js';
 import { areOdd, ICONS, withoutOddIcons } from './icons.js';
 import { cutText, editJsonText, findSplit, neutralizeJoined, type SplitHit } from './joined-text.js';
 import { findSplitInLists } from './listed-texts.js';
-import { isProtocolPlace, isReserved, nearestName, parseContainer, valueAt } from './message-fields.js';
 import { ADDRESSES, isStructure, ordersOf, type Place, placeOf } from './message-map.js';
 import { redactionMark } from './redaction-marks.js';
 import { canShowSource, type ShownSources, sourceEdits, sourceText, svgIn } from './svg-images.js';
@@ -45,7 +45,7 @@ type PassInput = {
   readonly sanitize: SanitizeText;
   /** Members of the message that were reviewed byte for byte, such as `/result/tools`. */
   readonly approved: ReadonlySet<string>;
-  /** Members that are not content (message-fields.ts). */
+  /** Members that are not content (exempt-members.ts). */
   readonly exempt: ReadonlySet<string>;
   /** The end of the text sent before in response to the same request. */
   readonly tail: string;

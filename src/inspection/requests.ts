@@ -9,8 +9,8 @@ import { findEncodedRuns, readForms } from './detectors/decoded-text.js';
 import { isLinkKind } from './detectors/links.js';
 import { isSecretNumber, mayNameSecret } from './detectors/secrets.js';
 import { detectorOf, findSensitive } from './detectors/text-sanitizer.js';
+import { nearestName } from './exempt-members.js';
 import { createFindingLog, type FindingLog, type Profile } from './findings.js';
-import { nearestName } from './message-fields.js';
 import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
 import { countMarks, MARK_START, type MarkKeys } from './redaction-marks.js';
 

@@ -31,9 +31,9 @@ import { BoundedMap } from '../state/bounds.js';
 import { clauseName, kindOf } from '../text/clause.js';
 import { stepsOf } from '../text/json-members.js';
 import type { Span } from '../text/span.js';
+import { valueAt } from './exempt-members.js';
 import { createFindingLog, type Profile } from './findings.js';
 import { hasOddIcons, withoutOddIconsIn } from './icons.js';
-import { valueAt } from './message-fields.js';
 import type { InspectionInput, InspectionOutcome, WithholdReason } from './responses.js';
 
 export type ListItem = { readonly name: string; readonly digest: string | undefined };

@@ -10,7 +10,7 @@ import { walkJson } from '../protocol/json/walk.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import { groupBy } from '../text/grouping.js';
 import { pointerOf } from '../text/json-members.js';
-import { valueAt } from './message-fields.js';
+import { valueAt } from './exempt-members.js';
 
 type Steps = readonly (string | number)[];
 

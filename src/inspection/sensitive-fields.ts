@@ -22,7 +22,6 @@ import {
   unescapeStretch,
 } from './detectors/decoded-text.js';
 import { DECODING_DEPTH } from './detectors/text-sanitizer.js';
-import { createFindingLog, type FindingLog } from './findings.js';
 import {
   isDataOfServer,
   isNameOfServer,
@@ -31,7 +30,8 @@ import {
   nearestName,
   parseContainer,
   valueAt,
-} from './message-fields.js';
+} from './exempt-members.js';
+import { createFindingLog, type FindingLog } from './findings.js';
 import { placeOf } from './message-map.js';
 import { type MarkKeys, redactionMark } from './redaction-marks.js';
 

@@ -1,7 +1,7 @@
-// The catalog of an upstream: compares each pin of the lock file with what the upstream was last seen to
-// offer. A name is approved if an approved definition was seen and no other. Names are compared exactly:
-// names that differ in case or by a look-alike letter are different. docs/reference/definitions.md; MCP 2026-07-28,
-// tools (x-mcp-header).
+// The catalog of an upstream, where drift is noticed: it compares each pin of the lock file with what the upstream was
+// last seen to offer, and the decision hides and refuses by it (lock-differences.ts only reports). A name is approved if
+// an approved definition was seen and no other. Names are compared exactly: names that differ in case or by a look-alike
+// letter are different. docs/reference/definitions.md; MCP 2026-07-28, tools (x-mcp-header).
 
 import type {
   Catalog,

@@ -6,9 +6,9 @@ import type { Json } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounds.js';
 import type { Change } from './comparison.js';
 import { formOf } from './digest.js';
-import { classifyPair, type DefinitionPair, type ItemDifference, walkDifferences } from './drift.js';
 import type { Observed } from './last-seen.js';
 import type { Lock } from './lock.js';
+import { classifyPair, type DefinitionPair, type ItemDifference, walkDifferences } from './lock-differences.js';
 
 /**
  * Classifies on another thread; `text` is JSON of a list of `DefinitionPair`. `undefined` if that did not finish. Never

@@ -14,11 +14,17 @@ import { LIST_CHANGED_NOTIFICATIONS } from '../protocol/subscriptions.js';
 import { cleanForeign, type MaskText } from '../text/escaping.js';
 import { findDecisions, type PinDecision, type PinName } from './approval.js';
 import { compileDefinition } from './catalog.js';
-import { createDriftWatch, type DriftRound, type DriftWatch, type ItemDifference, isInformational } from './drift.js';
 import { type DriftClasses, isOpen } from './drift-classes.js';
 import type { FirstUse } from './first-use.js';
 import { type Observed, shownItemsOf } from './last-seen.js';
 import { approvedVersions, type Lock, PIN_KINDS } from './lock.js';
+import {
+  createDriftWatch,
+  type DriftRound,
+  type DriftWatch,
+  type ItemDifference,
+  isInformational,
+} from './lock-differences.js';
 
 /** An upstream with what it offers and what of that is trusted. */
 export type PinnedUpstream = {

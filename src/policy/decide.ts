@@ -1,6 +1,6 @@
 // Decides policy queries, for lists, calls and server requests alike: a list is a query with unknown arguments, and a
-// server request (sampling, elicitation, roots) one without any. The order of the checks is in order.ts. Uses no store
-// and no clock. An error is a deny.
+// server request (sampling, elicitation, roots) one without any. The order of the checks is in decision-order.ts, the texts
+// of refusals in reasons.ts. Uses no store and no clock. An error is a deny.
 
 import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
 import type { ServerRequestGrants } from '../protocol/server-requests.js';
@@ -18,8 +18,8 @@ import {
   unreadable,
 } from './conditions.js';
 import type { Allow, Decision, Deny, Obligation } from './decision.js';
+import { deny, type ListingOutcomes, type Outcomes, refuseUnlisted, ruleOnCall } from './decision-order.js';
 import type { Catalog } from './definitions.js';
-import { deny, type ListingOutcomes, type Outcomes, refuseUnlisted, ruleOnCall } from './order.js';
 import {
   evaluationInputOf,
   isUnpinnedName,

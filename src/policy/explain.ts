@@ -17,8 +17,8 @@ import {
   unreadable,
 } from './conditions.js';
 import type { RateLimit } from './decision.js';
+import { type ListingOutcomes, type Outcomes, refuseUnlisted, ruleOnCall } from './decision-order.js';
 import type { PinnedDefinition } from './definitions.js';
-import { type ListingOutcomes, type Outcomes, refuseUnlisted, ruleOnCall } from './order.js';
 import {
   evaluationInputOf,
   isUnpinnedName,

@@ -1,7 +1,7 @@
 // The one closed, append-only table of reasons for refusals. Metric labels, audit fields, log levels, what a
 // caller sees and the reference page are made from it; no other file defines a reason.
-// INVARIANT: hidden renderings do not differ from "unknown". They are one value, so that a refusal is no
-// oracle for what exists.
+// INVARIANT: the hidden rendering of a reason does not differ from "unknown" unless its row is visible to everybody. They
+// are one value, so that a refusal is no oracle for what exists.
 
 /** The stages of the pipeline, in order. */
 export type Stage = 'edge' | 'authn' | 'admit' | 'decide' | 'guard' | 'settle' | 'record' | 'forward' | 'inspect';

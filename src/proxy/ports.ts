@@ -31,7 +31,7 @@ import type {
   Sealed,
   SealedRequests,
   SessionScope,
-} from '../policy/sealed.js';
+} from '../policy/sealed-types.js';
 import type {
   EventFacts,
   OpenedTask,

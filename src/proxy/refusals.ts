@@ -1,4 +1,4 @@
-// How a refusal leaves: rendered for its client, on the stream where the client waits for it, as an error to the server
+// How a refusal is sent, as policy/decision.ts renders it: to its client, on the stream where the client waits for it, as an error to the server
 // whose request it answered. Also complete answers to a client of HTTP+SSE, which leave the same way. Nothing here decides.
 // Source: MCP transports, sending messages to the server; MCP 2024-11-05, transports, HTTP with SSE.
 

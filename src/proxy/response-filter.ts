@@ -121,7 +121,7 @@ const LIST_METHODS: {
   'resources/list': { list: 'resources', pin: undefined },
 };
 /** MCP 2025-11-25, session management: visible ASCII only. */
-const SESSION_ID = /^[\x21-\x7e]{1,4096}$/;
+const SESSION_ID_FORM = /^[\x21-\x7e]{1,4096}$/;
 /** Items that the record names as left out. */
 const MAX_NAMED_ITEMS = 5;
 /** Items of longer pages are digested in slices, so that other work can run in between. */
@@ -208,7 +208,7 @@ function finishHandshakeResponse(
     fold(call.record, { findings: [OTHER_INSTRUCTIONS] });
   }
   if (!protocol.issuesSessionIds) return respond(text);
-  if (openedSession.kind === 'upstream' && openedSession.id !== undefined && !SESSION_ID.test(openedSession.id))
+  if (openedSession.kind === 'upstream' && openedSession.id !== undefined && !SESSION_ID_FORM.test(openedSession.id))
     return withhold('upstream-protocol');
   const negotiated = String(result['protocolVersion']);
   const version = servedVersion(negotiated, protocol.revisions) ?? negotiated;

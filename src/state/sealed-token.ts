@@ -1,6 +1,6 @@
-// Seals what clients and upstreams carry for the gateway, AES-256-GCM under a key of its purpose, and has one declaration
-// for each kind of it, with its lifetime and what it is bound to: the upstream and issuer, subject and client of the
-// caller, or more, never the bytes of a token. Any replica with the gateway key opens it; nothing is stored. Possession
+// Seals what clients and upstreams carry for the gateway, AES-256-GCM under a key of its purpose. Each kind is declared
+// once, with its lifetime, which use does not extend, and what it is bound to: most to the upstream and to issuer, subject
+// and client of the caller, what upstreams carry to the upstream alone, and nothing to the bytes of a token. Any replica with the gateway key opens it; nothing is stored. Possession
 // proves nothing: what a value is bound to is associated data, compared by the cipher byte by byte. Why something does not
 // open is never reported.
 // Layout: version 1 | key tag 8 | expiry ms 6 | nonce 12 | ciphertext | tag 16, as base64url without padding.
@@ -8,7 +8,14 @@
 // docs/reference/state.md#what-is-sealed).
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import type { CallerListScope, CallerScope, ListScope, RequestScope, Sealed, SessionScope } from '../policy/sealed.js';
+import type {
+  CallerListScope,
+  CallerScope,
+  ListScope,
+  RequestScope,
+  Sealed,
+  SessionScope,
+} from '../policy/sealed-types.js';
 import type {
   EventFacts,
   RequestFacts,

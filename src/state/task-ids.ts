@@ -3,7 +3,7 @@
 // under the id that its client knows. Source: MCP 2025-11-25, tasks (listing, status notifications, related tasks).
 
 import { ownerKey } from '../policy/principal.js';
-import type { CallerScope } from '../policy/sealed.js';
+import type { CallerScope } from '../policy/sealed-types.js';
 import type { OpenedTask, TaskFacts } from '../protocol/admitted-request.js';
 import type { RememberedInputRequests } from '../protocol/server-requests.js';
 import type { KeyRing } from './derived-keys.js';

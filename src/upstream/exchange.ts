@@ -171,7 +171,7 @@ export async function exchange(
 }
 
 /** Visible ASCII (MCP 2025-11-25, session management). */
-const SESSION_ID = /^[\x21-\x7e]{1,1024}$/;
+const SESSION_ID_FORM = /^[\x21-\x7e]{1,1024}$/;
 
 /** The headers of a request within a session. */
 export function sessionHeaders(version: string, id: string | undefined): Record<string, string> {
@@ -249,7 +249,7 @@ export function readInitializeResult(
   const capabilities = result['capabilities'];
   if (!isObject(capabilities)) return { kind: 'malformed', detail: expected('capabilities', 'object', capabilities) };
   const id = headers['mcp-session-id'];
-  if (id !== undefined && !SESSION_ID.test(id))
+  if (id !== undefined && !SESSION_ID_FORM.test(id))
     return { kind: 'malformed', detail: 'Mcp-Session-Id: not visible ASCII, or too long' };
   return { version, id, result };
 }

@@ -15,9 +15,9 @@ import {
   withTrusted,
 } from '../../pins/approval.js';
 import { NO_DIGEST } from '../../pins/digest.js';
-import { findDifferences, formsNotOffered, type ItemDifference, isInformational } from '../../pins/drift.js';
 import { isKindRead, type Observed } from '../../pins/last-seen.js';
 import { approvedVersions, type Lock, PIN_KINDS, versionsOf } from '../../pins/lock.js';
+import { findDifferences, formsNotOffered, type ItemDifference, isInformational } from '../../pins/lock-differences.js';
 import { readLock } from '../../pins/lock-reader.js';
 import { checkSignatures, type SignatureCheck, signatureFileOf } from '../../pins/signature.js';
 import { escapeForTerminal, isPasteable } from '../../text/escaping.js';

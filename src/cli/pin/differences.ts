@@ -16,8 +16,8 @@ import {
   printDiffLine,
 } from '../../pins/diff.js';
 import { sha256Hex } from '../../pins/digest.js';
-import type { DriftKind, ItemDifference } from '../../pins/drift.js';
 import { type Lock, type PinVersion, readLockSource, SECTIONS, versionsOf } from '../../pins/lock.js';
+import type { DriftKind, ItemDifference } from '../../pins/lock-differences.js';
 import type { SignatureCheck } from '../../pins/signature.js';
 import type { PinKind } from '../../policy/definitions.js';
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';

@@ -8,7 +8,7 @@ import { walkValue } from '../../protocol/json/walk.js';
 import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
 import { pointerOf } from '../../text/json-members.js';
-import { nearestName } from '../message-fields.js';
+import { nearestName } from '../exempt-members.js';
 import type { DefinitionText } from '../message-map.js';
 import type { Match, ScannedDefinition, UnnamedFinding } from './finding.js';
 import { CLASS } from './lexicon.js';

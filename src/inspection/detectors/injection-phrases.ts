@@ -1,6 +1,7 @@
 // Phrases and structures by which a text addresses a model instead of a reader: phrases over normalized words,
 // and imitations of conversation roles. Each phrase names literal anchors and the words that must occur near one,
 // so that the prefilter can exclude it. text-sanitizer.ts looks for them. A cue is evidence, not proof.
+// Phrases of tool definitions alone stand in definitions/rows/.
 
 import { appliedRows, type DetectorRow } from '../detector-row.js';
 

@@ -8,7 +8,7 @@
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/decision.js';
 import { callerKeyOf, type Principal } from '../../policy/principal.js';
 import { fold, openRecord } from '../../policy/record.js';
-import type { SessionScope } from '../../policy/sealed.js';
+import type { SessionScope } from '../../policy/sealed-types.js';
 import { type AdmittedArray, admitPost } from '../../protocol/admission.js';
 import type { AdmittedMessage, TaskFacts } from '../../protocol/admitted-request.js';
 import type { ReadOutcome } from '../../protocol/json/incremental.js';

@@ -4,7 +4,7 @@
 
 import { type Refusal, refuseProtocolError } from '../../policy/decision.js';
 import { callerKeyOf } from '../../policy/principal.js';
-import type { SessionScope } from '../../policy/sealed.js';
+import type { SessionScope } from '../../policy/sealed-types.js';
 import { admitSessionEnd } from '../../protocol/admission.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
 import type { Backend } from '../ports.js';

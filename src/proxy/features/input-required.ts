@@ -11,7 +11,7 @@ import { type Allow, type Refusal, refuseProtocolError } from '../../policy/deci
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
 import { type Finding, fold, type Staged } from '../../policy/record.js';
-import type { RequestScope } from '../../policy/sealed.js';
+import type { RequestScope } from '../../policy/sealed-types.js';
 import { amendAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, TextEdit } from '../../protocol/admitted-request.js';
 import {

@@ -8,7 +8,7 @@
 import type { Catalog } from '../../policy/definitions.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Finding } from '../../policy/record.js';
-import type { CallerScope } from '../../policy/sealed.js';
+import type { CallerScope } from '../../policy/sealed-types.js';
 import { amendAdmitted, copyAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, OpenedTask, ProtocolError, TextEdit } from '../../protocol/admitted-request.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';

@@ -11,9 +11,9 @@ import {
   withTrusted,
 } from '../../../src/pins/approval.js';
 import { createCatalog, createDefinitionCompiler } from '../../../src/pins/catalog.js';
-import { createDriftWatch, findDifferences } from '../../../src/pins/drift.js';
 import { mergeObserved, notePage, type Observed, observeListing } from '../../../src/pins/last-seen.js';
 import { approvedVersions, type Lock, versionsOf } from '../../../src/pins/lock.js';
+import { createDriftWatch, findDifferences } from '../../../src/pins/lock-differences.js';
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
 import { mirroredParameters } from '../../../src/protocol/headers.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';

@@ -3,8 +3,8 @@
 
 import { describe, expect, test } from 'vitest';
 import { createCatalog, createDefinitionCompiler } from '../../../src/pins/catalog.js';
-import { findDifferences } from '../../../src/pins/drift.js';
 import { mergeObserved, type Observed, observeListing } from '../../../src/pins/last-seen.js';
+import { findDifferences } from '../../../src/pins/lock-differences.js';
 import { readLock } from '../../../src/pins/lock-reader.js';
 import type { PinKind } from '../../../src/policy/definitions.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';

@@ -3,8 +3,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { mergeFetched } from '../../../src/pins/approval.js';
-import { findDifferences, isInformational } from '../../../src/pins/drift.js';
 import { type Lock, readServer, writeLock } from '../../../src/pins/lock.js';
+import { findDifferences, isInformational } from '../../../src/pins/lock-differences.js';
 
 import { readLock } from '../../../src/pins/lock-reader.js';
 import { APPROVAL, lockOf, observedOf } from './samples.js';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { approvePin, digestsOffered, mergeFetched } from '../../../src/pins/approval.js';
-import { findDifferences, formsNotOffered } from '../../../src/pins/drift.js';
 import { mergeObserved, observeListing } from '../../../src/pins/last-seen.js';
 import type { Lock } from '../../../src/pins/lock.js';
+import { findDifferences, formsNotOffered } from '../../../src/pins/lock-differences.js';
 import type { UnavailableKind } from '../../../src/protocol/methods.js';
 import { APPROVAL, digestOf, listingOf, lockOf, pinOf, toolOf } from './samples.js';
 

@@ -3,8 +3,8 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { exemptIn } from '../../../src/inspection/exempt-members.js';
 import { strictestProfile } from '../../../src/inspection/findings.js';
-import { exemptIn } from '../../../src/inspection/message-fields.js';
 import { inspectMessage } from '../../../src/inspection/responses.js';
 import { type Leaf, walkJson } from '../../../src/protocol/json/walk.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';

@@ -1,6 +1,7 @@
 // The order of a decision, written once: what hides a target, its block and pin, then scopes, arguments, deny rules, the
-// alternatives among allow rules, and require rules. What comes out of each rule is asked of the caller: `decide`
-// evaluates the call, and `explain` has the clauses that it prints, of which some may not be known.
+// alternatives among allow rules, and require rules. `decide` and `explain`
+// pass in the outcome of each rule: `decide` evaluates the call, and `explain` has the clauses that it prints, of which
+// some may not be known. The reason of a refusal is chosen here, its text stands in reasons.ts.
 // docs/contract.md, laws 2 to 5; docs/reference/responses.md.
 
 import { blockRule } from './blocks.js';

@@ -1,5 +1,5 @@
-// Knows what of a message is content: which members of MCP messages are exempt from inspection, where the text is that
-// clients show, and whose names are the protocol's. Every other string and member name of a message towards a client is
+// Knows what of a message is content: which members of MCP messages are exempt from inspection, and whose names
+// are the protocol's. Every other string and member name of a message towards a client is
 // inspected.
 // Source: RFC 8259; MCP 2025-11-25 and 2026-07-28, base protocol, tools, resources, prompts, pagination, logging,
 // caching; RFC 5424 §6.2.1.
