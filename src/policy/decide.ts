@@ -319,10 +319,13 @@ class LaterOutcomes extends CallOutcomes {
  * (security); the Tasks extension.
  */
 function evaluateLater(candidates: Candidates, input: EvaluationInput, { args, isCounted }: Later): Decision {
-  const ruling = ruleOnCall(candidates, new LaterOutcomes(input, args));
+  const outcomes = new LaterOutcomes(input, args);
+  const ruling = ruleOnCall(candidates, outcomes);
   if ('verdict' in ruling) {
-    if (ruling.reason === 'insufficient-scope') return ruling;
-    if (ruling.reason === 'arguments-invalid') return deny('no-matching-allow', false);
+    const isShortOfScope = candidates.allows.every((rule) => outcomes.countMissing(rule) > 0);
+    if (ruling.reason === 'insufficient-scope' && isShortOfScope) return ruling;
+    if (ruling.reason === 'arguments-invalid' || ruling.reason === 'insufficient-scope')
+      return deny('no-matching-allow', false);
     const { advice: _advice, ...refusal } = ruling;
     return { ...refusal, listed: false };
   }

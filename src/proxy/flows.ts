@@ -275,7 +275,7 @@ export function createDeliveries(call: RequestContext<'flows'>, principal: Princ
       const isDue = (target: Target): boolean =>
         nowMs - (recordedAtMs.get(keyOf(target)) ?? Number.NEGATIVE_INFINITY) >= RECORD_EVERY_MS;
       const due = targets.filter((target) => leavesOf(call, target).length > 0 && isDue(target));
-      return due.length === 0 || recordDue(due);
+      return due.length === 0 || recordDue([...new Map(due.map((target) => [keyOf(target), target])).values()]);
     },
   };
 }
@@ -285,6 +285,7 @@ function leavesOf({ incoming, snapshot }: RequestContext, target: Target): reado
   return snapshot.policies.flows?.of(incoming.upstream, kindOf(target), nameOf(target) ?? '').leaves ?? [];
 }
 
+/** Labels tell tools apart and nothing else, so that a stream keeps no entry for each URI that its caller reads. */
 function keyOf(target: Target): string {
-  return `${kindOf(target)} ${nameOf(target) ?? ''}`;
+  return kindOf(target) === 'tool' ? `tool ${nameOf(target) ?? ''}` : '';
 }

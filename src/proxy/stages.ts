@@ -11,7 +11,7 @@ import { type Allow, type Deny, type Refusal, refuseProtocolError, refuseWith } 
 import type { Catalog } from '../policy/definitions.js';
 import { type AuthorizedRequest, enforce } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
-import type { RecordFacts, Staged } from '../policy/record.js';
+import { fold, type RecordFacts, type Staged } from '../policy/record.js';
 import { isAppUri } from '../policy/uris.js';
 import { type AdmittedArray, admitPost, copyAdmitted } from '../protocol/admission.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
@@ -24,7 +24,7 @@ import { notAcceptable } from '../protocol/responses.js';
 import { NO_GRANTS, type ServerRequestGrants } from '../protocol/server-requests.js';
 import { checkParamHeaders, checkSupported, versionsOffered } from '../protocol/versions/negotiation.js';
 import { authenticateAgain, checkSession } from './access-lease.js';
-import { decideTarget, decideVisible, queryFor } from './authorization.js';
+import { decideTarget, decideVisible, queryFor, take } from './authorization.js';
 import { enforceFlows } from './flows.js';
 import { isRead, readMessage, refuseReadError, turnsOf } from './message-reading.js';
 import type { AnyPort, AuthnError, Snapshot } from './ports.js';
@@ -317,19 +317,18 @@ export type ClientMessage = VerifiedCall<AnyPort> & { readonly admitted: Admitte
  * not subscribe to, and seals the ids of requests on legacy SSE.
  */
 export async function decideMessage({ call, principal, admitted }: ClientMessage): Promise<Staged<DecidedRequest>> {
-  const { outcome: allow, facts: learned = [] } = await decide(call, principal, admitted);
-  if ('kind' in allow) return { outcome: allow, facts: learned };
+  // What each step learns is folded at once, so that the record has it even if a later step throws.
+  const allow = take(call, await decide(call, principal, admitted));
+  if ('kind' in allow) return { outcome: allow };
   let restored = admitted;
-  const facts = [...learned];
   for (const { prepare } of call.features) {
     if (prepare === undefined) continue;
-    const prepared = await noteWait(call, prepare(call, { principal, allow, admitted: restored }));
-    if (prepared.facts !== undefined) facts.push(...prepared.facts);
-    if (prepared.outcome.kind === 'refused') return { outcome: prepared.outcome, facts };
-    restored = prepared.outcome;
+    const prepared = take(call, await noteWait(call, prepare(call, { principal, allow, admitted: restored })));
+    if (prepared.kind === 'refused') return { outcome: prepared };
+    restored = prepared;
   }
   call.admitted = restored;
-  return { outcome: { principal, allow, restored }, facts };
+  return { outcome: { principal, allow, restored } };
 }
 
 /** The caller, the decision that allows the request, and the message as it will be forwarded. */
@@ -355,14 +354,10 @@ export async function inspectArguments(
   const body = await noteWait(call, call.ports.inspection.request(input, call.incoming.upstream, call.callerKey));
   const headers = body.kind === 'clear' ? guardHeaders(call, restored) : undefined;
   const findings = headers === undefined ? body.findings : [...body.findings, ...headers.findings];
-  const facts = [{ findings, latency: { inspect: performance.now() - startedMs } }];
+  fold(call.record, { findings, latency: { inspect: performance.now() - startedMs } });
   const refusal = refusalOf(body) ?? (headers && refusalOf(headers));
-  if (refusal !== undefined) return { outcome: refusal, facts };
-  if (call.hasWaited !== true) return { outcome: decided, facts };
-  const again = await decideAgain(subject, decided);
-  return again.facts === undefined
-    ? { outcome: again.outcome, facts }
-    : { ...again, facts: [...facts, ...again.facts] };
+  if (refusal !== undefined) return { outcome: refusal };
+  return call.hasWaited === true ? decideAgain(subject, decided) : { outcome: decided };
 }
 
 /**
@@ -390,13 +385,12 @@ async function decideAgain(
   if (block !== undefined) return { outcome: refuseBlocked(block), facts: [versionFacts(call)] };
   if (call.caller !== undefined) callerOf(call, principal);
   const subject = { call, principal, admitted };
-  const { outcome, facts = [] } = await decideMessage(subject);
+  fold(call.record, { caller: { principal } });
   // What is sealed or narrowed by the decision is so by the new one: ids on legacy SSE, the filter of a subscription.
-  const learned = [{ caller: { principal } }, ...facts];
+  const { outcome } = await decideMessage(subject);
   // A different profile may refuse the arguments, so they are inspected again, and again only if it changes again.
-  if ('kind' in outcome || call.snapshot.profile.request.secrets === secrets) return { outcome, facts: learned };
-  const inspected = await inspectArguments(subject, outcome);
-  return { ...inspected, facts: [...learned, ...(inspected.facts ?? [])] };
+  if ('kind' in outcome || call.snapshot.profile.request.secrets === secrets) return { outcome };
+  return inspectArguments(subject, outcome);
 }
 
 /** Inspects parameter headers; nothing else reads one that mirrors no argument. HTTP keeps them short. */

@@ -230,7 +230,8 @@ export async function openSession(
   const headers = sessionHeaders(session.version, session.id);
   const notified = await notifyInitialized(ports, headers, budget);
   if (notified.kind === 'result') return { kind: 'opened', session };
-  await endSession(ports, headers);
+  // Not waited for: the server may hang, and the caller has a time limit.
+  void endSession(ports, headers);
   return { ...notified, isInitialized: true };
 }
 

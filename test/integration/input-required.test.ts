@@ -6,6 +6,7 @@ import { expectWithheldLines, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, onMethod, stream } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
+import { PATIENT } from '../support/timing.js';
 import { type Access, errorOf, type Reply, requestStateless, resultOf } from '../support/wire-client.js';
 import { sharedGateway } from '../support/with-gateway.js';
 
@@ -372,6 +373,17 @@ describe('the state of a dialogue', () => {
     const other = await requestStateless(await accessOf('asked'), 'resources/read', read);
     expect([other.status, errorOf(other)['code']]).toEqual([400, -32602]);
     expect(rig.upstream.uses()).toEqual([]);
+  });
+
+  it('[T-09] is invalid for params that have no canonical form, and the record still names the rule', async () => {
+    const many = Array.from({ length: 25_000 }, () => 0);
+    const reply = await call({ more: { requestState: STATE, arguments: { id: 'one', many } }, id: 4711 });
+    expect([reply.status, errorOf(reply)['code']]).toEqual([400, -32602]);
+    const decisionOf = async () =>
+      (await rig.gateway.audit()).find(
+        (line) => line['target']?.request_id === 4711 && line['decision'] !== undefined,
+      )?.['decision'];
+    await expect.poll(decisionOf, PATIENT).toMatchObject({ policy: 'open', rule: 'everything' });
   });
 
   it('[T-09] says nothing of what its caller may not see', async () => {

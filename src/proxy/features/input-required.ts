@@ -46,14 +46,14 @@ export const INPUT_RETRY: Feature = {
   withoutSealed: ({ requestState: _, ...content }) => content,
 };
 
-/** What the state of this request is bound to. */
-function stateScope(upstream: string, principal: Principal, admitted: PlannedMessage): RequestScope {
+/** What the state of this request is bound to; undefined where its params are too many to have a canonical form. */
+function stateScope(upstream: string, principal: Principal, admitted: PlannedMessage): RequestScope | undefined {
   const unchangingParams: Record<string, Json> = {};
   for (const [name, value] of Object.entries(paramsOf(admitted))) {
     if (!PARAMS_THAT_CHANGE.has(name)) unchangingParams[name] = value;
   }
   const form = canonicalForm(unchangingParams);
-  if (!form.ok) throw new Error(`params without a canonical form: ${form.why}`);
+  if (!form.ok) return undefined;
   const { target, rule } = admitted;
   return {
     ...{ upstream, principal, method: rule.method },
@@ -77,7 +77,7 @@ function prepareInputRetry(
   const facts = [{ findings }];
   if (typeof sealed === 'string') {
     const scope = stateScope(call.incoming.upstream, principal, admitted);
-    const state = call.ports.requestState.open(sealed, scope);
+    const state = scope && call.ports.requestState.open(sealed, scope);
     const span = spanOf(admitted.text, ['params', 'requestState']);
     if (state === undefined || span === undefined) return { outcome: refuseState(admitted), facts };
     edits.push({ ...span, text: JSON.stringify(state) });
@@ -186,7 +186,7 @@ function sealStateIn(
 ): string | undefined {
   if (state === undefined) return text;
   const scope = stateScope(call.incoming.upstream, principal, admitted);
-  const sealed = call.ports.requestState.seal(state, scope);
+  const sealed = scope && call.ports.requestState.seal(state, scope);
   return sealed && setMember(text, ['result'], 'requestState', sealed);
 }
 
