@@ -9,7 +9,7 @@ import { basename, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import { type DemoFiles, writeDemoFiles } from '../../src/dev/files.js';
-import { newestAuditFile, readAudit } from '../support/audit-chain.js';
+import { listFilesOf, readAudit } from '../support/audit-chain.js';
 import { buildProgram, findFreePort, runSallyport, type Served, startSallyport } from '../support/processes.js';
 import { openRawSession, postStateless } from '../support/raw-mcp.js';
 import { PATIENT } from '../support/timing.js';
@@ -320,8 +320,10 @@ describe('serve', () => {
     );
     expect(verdict.stderr).toContain('note:');
     expect(verdict.code).toBe(0);
-    const file = await newestAuditFile(files.auditFile);
-    const lines = (await readFile(file, 'latin1')).split('\n');
+    const runs = await listFilesOf(files.auditFile);
+    const texts = await Promise.all(runs.map((run) => readFile(run, 'latin1')));
+    const ofCalls = texts.findIndex((text) => text.includes('"get_ticket"'));
+    const [file = '', lines = []] = [runs[ofCalls], texts[ofCalls]?.split('\n')];
     const types = new Set(lines.filter((line) => line !== '').map((line) => JSON.parse(line).type as string));
     expect([...types]).toEqual(expect.arrayContaining(['mcp.decision', 'mcp.outcome', 'lifecycle', 'checkpoint']));
     const queried = await runSallyport(['audit', 'query', files.auditFile, '--subject', 'engineer', '--json'], {
