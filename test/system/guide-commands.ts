@@ -30,7 +30,7 @@ export type GuideBlock = {
   readonly marker: string | undefined;
 };
 
-/** Every page by its name, with its text. */
+/** Every page by its name, with its text; one of the reference by its folder too, where a guide has the same name. */
 export async function readPages(): Promise<ReadonlyMap<string, string>> {
   const named = await Promise.all(
     FOLDERS.map(async (folder) => (await readdir(join(ROOT, folder))).map((name) => join(folder, name))),
@@ -42,7 +42,10 @@ export async function readPages(): Promise<ReadonlyMap<string, string>> {
       .filter((name) => name.endsWith('.md'))
       .sort(),
   ];
-  const texts = files.map(async (file) => [basename(file), await readFile(join(ROOT, file), 'utf8')] as const);
+  const guides = new Set(files.filter((file) => !file.startsWith('docs/reference/')).map((file) => basename(file)));
+  const nameOf = (file: string): string =>
+    file.startsWith('docs/reference/') && guides.has(basename(file)) ? `reference/${basename(file)}` : basename(file);
+  const texts = files.map(async (file) => [nameOf(file), await readFile(join(ROOT, file), 'utf8')] as const);
   return new Map(await Promise.all(texts));
 }
 
