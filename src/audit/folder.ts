@@ -3,7 +3,7 @@
 // link among the files of runs, and reads of a file only its end.
 
 import { constants } from 'node:fs';
-import { lstat, open, readdir, stat } from 'node:fs/promises';
+import { type FileHandle, lstat, open, readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { systemErrorCode } from '../text/wording.js';
 import { type ChainTail, type Predecessor, readChainLine, readLink, readTail } from './chain.js';
@@ -40,43 +40,74 @@ const END_BYTES = [64 * 1024, 1024 * 1024] as const;
 /** Neither follows a link nor waits, whatever is at the path. */
 const READ_FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** Reads the last bytes of a file as Latin-1 text. */
-async function readLast(path: string, bytes: number): Promise<{ readonly text: string; readonly isEntire: boolean }> {
-  const handle = await open(path, READ_FILE);
+async function withFile<Result>(
+  path: string,
+  flags: number,
+  read: (handle: FileHandle) => Promise<Result>,
+): Promise<Result> {
+  const handle = await open(path, flags);
   try {
-    const { size } = await handle.stat();
-    const length = Math.min(size, bytes);
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, size - length);
-    return { text: buffer.toString('latin1', 0, bytesRead), isEntire: length === size };
+    return await read(handle);
   } finally {
     await handle.close();
   }
 }
 
-/** The end of a file. Rejects if it cannot be read. */
-export async function readFileEnd(path: string): Promise<ChainTail> {
+/** Reads the last bytes of a file as Latin-1 text. */
+async function readLast(
+  handle: FileHandle,
+  bytes: number,
+): Promise<{ readonly text: string; readonly isEntire: boolean }> {
+  const { size } = await handle.stat();
+  const length = Math.min(size, bytes);
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, size - length);
+  return { text: buffer.toString('latin1', 0, bytesRead), isEntire: length === size };
+}
+
+async function readEnd(handle: FileHandle): Promise<ChainTail> {
   let tail: ChainTail | undefined;
   for (const bytes of END_BYTES) {
-    const { text, isEntire } = await readLast(path, bytes);
+    const { text, isEntire } = await readLast(handle, bytes);
     tail = readTail(text);
     if (tail.head !== undefined || isEntire) return tail;
   }
   return tail ?? readTail('');
 }
 
+/** The end of a file. Rejects if it cannot be read. */
+export function readFileEnd(path: string): Promise<ChainTail> {
+  return withFile(path, READ_FILE, readEnd);
+}
+
+/**
+ * The end of a file that a gateway of this user wrote under its name; `undefined` of any other. Everything is read of one
+ * open file, since another may come to its path meanwhile.
+ */
+function readOwnEnd(path: string, configured: string): Promise<ChainTail | undefined> {
+  return withFile(path, READ_FILE, async (handle) => {
+    const found = await handle.stat();
+    const user = process.geteuid?.();
+    if (!found.isFile() || (user !== undefined && found.uid !== user)) return undefined;
+    const link = readLink(readChainLine(await firstLineOf(handle))?.detail ?? {});
+    // At the configured path, which no run chooses as its name, a file is known by that path.
+    return path === configured || link === undefined || link.file === basename(path) ? readEnd(handle) : undefined;
+  });
+}
+
 /** Names of skipped files in a line. */
 const MAX_SKIPPED = 16;
 
 /**
- * The newest file of a path that has a complete line, and the newer ones that have none, as a start leaves them that ended
- * before its first line. Rejects if a file cannot be read: what it has would be passed over.
+ * The newest file of a path that has a complete line, and the newer ones that are passed over: those without one, as a
+ * start leaves them that ended before its first line, and those that no gateway of this user wrote under their name: who
+ * signs the end of a file vouches for it, so that a file that was put there must not be followed. Rejects if a file cannot be read: what it has would be passed over.
  */
 export async function findPredecessor(
   path: string,
 ): Promise<{ readonly after: Predecessor | undefined; readonly skipped: readonly string[] }> {
   const skipped: string[] = [];
   for (const file of [...(await listFilesOf(path))].reverse()) {
-    const { head, torn } = await readFileEnd(file);
+    const { head, torn = '' } = (await readOwnEnd(file, path)) ?? {};
     if (head !== undefined) return { after: { file: basename(file), head, torn }, skipped };
     if (skipped.length < MAX_SKIPPED) skipped.push(basename(file));
   }
@@ -148,7 +179,7 @@ export function createWriterWatch(
 
 /** True if the last lines of a file are those that a gateway writes when it stops. */
 async function hasRunEnded(path: string): Promise<boolean> {
-  const { text } = await readLast(path, END_BYTES[0]);
+  const { text } = await withFile(path, READ_FILE, (handle) => readLast(handle, END_BYTES[0]));
   return text
     .trimEnd()
     .split('\n')
@@ -160,45 +191,52 @@ async function hasRunEnded(path: string): Promise<boolean> {
 }
 
 /**
- * The files that an argument of a command stands for, the oldest first: a folder for all audit files in it, a file for
- * itself, and a configured path at which there is no file for the files of its runs. Rejects if there is none.
+ * The files that an argument of a command stands for, the oldest first: a folder for all audit files in it, a configured
+ * path for the file that an earlier version left there and those of its runs, any other file for itself. `onStray` gets
+ * the files of a folder that are named like audit files and are none. Rejects if there is none.
  */
-export async function expandAuditPath(path: string): Promise<readonly string[]> {
+export async function expandAuditPath(
+  path: string,
+  onStray: (file: string) => void = () => undefined,
+): Promise<readonly string[]> {
   const found = await stat(path).catch((error: unknown) => {
     if (systemErrorCode(error) === 'ENOENT') return undefined;
     throw error;
   });
-  if (found?.isDirectory()) return listFolder(path);
-  if (found !== undefined) return [path];
-  const files = await listRuns(dirname(path), basename(path)).catch(() => []);
+  if (found?.isDirectory()) return listFolder(path, onStray);
+  if (found !== undefined && !found.isFile()) return [path];
+  const runs = await listRuns(dirname(path), basename(path)).catch(() => []);
+  const files = runs.map(({ name }) => join(dirname(path), name));
   // Reading the path itself says best what is wrong with it.
-  return files.length === 0 ? [path] : files.map(({ name }) => join(dirname(path), name));
+  return found === undefined && files.length > 0 ? files : [path, ...files];
 }
 
 /** The first line of a file as Latin-1 text, without its line feed. */
-export async function readFirstLine(path: string): Promise<string> {
-  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  try {
-    let text = '';
-    for (const bytes of END_BYTES) {
-      const { buffer, bytesRead } = await handle.read(Buffer.alloc(bytes), 0, bytes, 0);
-      text = buffer.toString('latin1', 0, bytesRead);
-      if (text.includes('\n') || bytesRead < bytes) break;
-    }
-    return text.split('\n', 1)[0] ?? '';
-  } finally {
-    await handle.close();
+export function readFirstLine(path: string): Promise<string> {
+  return withFile(path, constants.O_RDONLY | constants.O_NONBLOCK, firstLineOf);
+}
+
+async function firstLineOf(handle: FileHandle): Promise<string> {
+  let text = '';
+  for (const bytes of END_BYTES) {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(bytes), 0, bytes, 0);
+    text = buffer.toString('latin1', 0, bytesRead);
+    if (text.includes('\n') || bytesRead < bytes) break;
   }
+  return text.split('\n', 1)[0] ?? '';
 }
 
 /** The names that files of earlier versions have, also after they were rotated. */
 const EARLIER_NAME = /\.jsonl(?:[.-].+)?$/;
+/** The configured path of a folder that has no files of runs, unless it was changed. */
+const DEFAULT_NAME = 'audit.jsonl';
 
 /**
  * All audit files in a folder. Files of earlier versions come first, in the order of their first lines. The file of a run
- * that was given another name says in its first line which it had.
+ * that was given another name says in its first line which it had. A file without a readable first line that has the
+ * configured name, or had it before it was rotated, comes first of all: its damage must be found.
  */
-async function listFolder(folder: string): Promise<readonly string[]> {
+async function listFolder(folder: string, onStray: (file: string) => void): Promise<readonly string[]> {
   const runs = await listRuns(folder);
   const configured = new Set(runs.map((run) => run.configured));
   const entries = await readdir(folder, { withFileTypes: true });
@@ -222,6 +260,13 @@ async function listFolder(folder: string): Promise<readonly string[]> {
     .sort(({ line: one }, { line: other }) =>
       one.epoch === other.epoch ? one.seq - other.seq : one.timeMs - other.timeMs,
     );
-  if (lines.length + runs.length === 0) throw new Error(`no audit file in ${folder}`);
-  return [...sorted, ...[...runs, ...renamed].sort(compareRuns)].map(({ name }) => join(folder, name));
+  const owners = runs.length === 0 ? [DEFAULT_NAME] : [...configured];
+  const unreadable = lines.filter(({ line }) => line === undefined);
+  const isOwned = (name: string) =>
+    owners.some((owner) => name === owner || name.startsWith(`${owner}.`) || name.startsWith(`${owner}-`));
+  const damaged = unreadable.filter(({ name }) => isOwned(name));
+  for (const { name } of unreadable) if (!isOwned(name)) onStray(join(folder, name));
+  if (sorted.length + damaged.length + renamed.length + runs.length === 0)
+    throw new Error(`no audit file in ${folder}`);
+  return [...damaged, ...sorted, ...[...runs, ...renamed].sort(compareRuns)].map(({ name }) => join(folder, name));
 }

@@ -31,6 +31,9 @@ const ASSUMED_BOUNDS: CheckpointBounds = {
   everyLines: MAX_LINES_BETWEEN_CHECKPOINTS,
 };
 
+/** No more lines than these may lack a checkpoint, whatever the bounds are. */
+const MAX_UNSIGNED_LINES = VERIFIER_MAX_INTERVALS * MAX_LINES_BETWEEN_CHECKPOINTS;
+
 /** Maximum number of pauses in the notes. */
 const MAX_PAUSES = 20;
 
@@ -78,6 +81,7 @@ class CheckpointVerifier {
   #hasBounds = false;
   #pauses = 0;
   #count = 0;
+  #ownCount = 0;
 
   constructor(publicKeyTexts: readonly string[] | undefined, findings: Report) {
     this.#given = publicKeyTexts;
@@ -87,6 +91,11 @@ class CheckpointVerifier {
   /** The number of checkpoints of this chain signed by a trusted key. */
   get count(): number {
     return this.#count;
+  }
+
+  /** As many of them as state a line of this chain. A link to another chain vouches for that one alone. */
+  get ownCount(): number {
+    return this.#ownCount;
   }
 
   /** Describes the checkpoints signed by unknown keys; `undefined` if there are none. */
@@ -168,7 +177,13 @@ class CheckpointVerifier {
     if (signer === 'bad') this.#findings.error(position, 'signature', BAD_SIGNATURE);
     if (signer === 'unknown') this.#takeUnknown(point, position);
     if (signer !== 'known') return false;
-    if (point.epoch !== line.epoch) this.#findings.linked(point);
+    const isOwn = point.epoch === line.epoch;
+    // A link that was copied into a later line must not begin a new interval there.
+    if (isOwn ? point.seq !== line.seq - 1 || point.hash !== line.prev : line.seq !== 0) {
+      this.#findings.error(position, 'signature', 'the link states another line than the one before it');
+      return false;
+    }
+    if (!isOwn) this.#findings.linked(point);
     this.#follow(point, line, position);
     this.#following?.interval.add(line.timeMs);
     return true;
@@ -184,6 +199,7 @@ class CheckpointVerifier {
   /** Starts counting at this checkpoint. */
   #follow(point: Checkpoint, line: ChainLine, position: LinePosition): void {
     this.#count += 1;
+    if (point.epoch === line.epoch) this.#ownCount += 1;
     this.#knownIds.add(point.keyId);
     if (this.#hasBounds && point.bounds === undefined) {
       this.#findings.error(
@@ -316,6 +332,9 @@ class RunVerifier {
   /** Lines up to the last one covered by a checkpoint. */
   #signedLines = 0;
   #unsignedFrom: number | undefined;
+  /** Times of the first lines, as many as may lack a checkpoint, until there is one of this chain. */
+  #times: number[] = [];
+  #isLinkRefused = false;
   /** What the first line says of the file before it; `undefined` for the beginning of a chain in itself. */
   #beginning: (LinePosition & { readonly seq: number; readonly link: FileLink | undefined }) | undefined;
 
@@ -356,6 +375,11 @@ class RunVerifier {
     return this.#beginning;
   }
 
+  /** True if the run that follows signed the end, which alone does not cover so many lines. */
+  get isLinkRefused(): boolean {
+    return this.#isLinkRefused;
+  }
+
   get unknownKeys(): string | undefined {
     return this.#checkpoints.describeUnknownKeys();
   }
@@ -383,6 +407,7 @@ class RunVerifier {
       this.#checkPosition(line, position);
       if (this.#checkpoints.verifyLine(line, position)) this.sign();
     }
+    this.#keepTime(line.timeMs);
     if (this.#signedLines < this.#lines) this.#unsignedFrom ??= line.seq;
     if (this.#wanted.has(line.seq)) this.#wanted.set(line.seq, line.hash);
     // The epoch of a modified line is not used.
@@ -400,6 +425,26 @@ class RunVerifier {
   signEnd(): void {
     this.sign();
     this.#checkpoints.acceptEnd();
+  }
+
+  /**
+   * The same under a trusted key. The run that follows signs whatever file it finds, so its word does not replace the
+   * checkpoints that a run of this gateway would have written itself by then.
+   */
+  signEndWithin(bounds: CheckpointBounds): void {
+    this.#isLinkRefused = this.#checkpoints.ownCount === 0 && this.#exceeds(bounds);
+    if (!this.#isLinkRefused) this.signEnd();
+  }
+
+  #keepTime(timeMs: number): void {
+    if (this.#checkpoints.ownCount > 0) this.#times = [];
+    else if (this.#times.length <= MAX_UNSIGNED_LINES) this.#times.push(timeMs);
+  }
+
+  #exceeds(bounds: CheckpointBounds): boolean {
+    const interval = new CheckpointInterval(bounds, this.#times[0] ?? Number.NaN);
+    for (const timeMs of this.#times) interval.add(timeMs);
+    return this.#times.length > MAX_UNSIGNED_LINES || interval.isExceeded();
   }
 
   /** A torn line is valid only if the line after it, or the file after it, records its length and digest. */
@@ -582,12 +627,16 @@ export class ChainVerifier {
 
   #endRuns(runs: readonly RunVerifier[]): void {
     this.#acceptTornEnds();
-    for (const point of this.#linked) {
-      const run = this.#runs.get(point.epoch);
-      if (run?.head?.seq === point.seq && run.head.hash === point.hash) run.signEnd();
-    }
+    for (const point of this.#linked) this.#signLinked(point);
     for (const [name, run] of this.#unreadable) if (this.#skipped.has(name) && run.head === undefined) run.passOver();
     for (const run of runs) run.end();
+  }
+
+  #signLinked(point: Checkpoint): void {
+    const run = this.#runs.get(point.epoch);
+    if (run?.head?.seq !== point.seq || run.head.hash !== point.hash) return;
+    if (this.#options.publicKeys === undefined) run.signEnd();
+    else run.signEndWithin(point.bounds ?? ASSUMED_BOUNDS);
   }
 
   /** Ends the verification. */
@@ -677,7 +726,9 @@ export class ChainVerifier {
 
   #checkKeysOf(run: RunVerifier, hasKey: boolean): void {
     const { beginning, unknownKeys, checkpoints, unsigned } = run;
-    if (hasKey && checkpoints === 0 && beginning === undefined && unsigned.lines > 0) {
+    const hasNone = checkpoints === 0 && beginning === undefined && unsigned.lines > 0;
+    // Checkpoints under a key that was not given, as after a change of keys, are not checked.
+    if (hasKey && (run.isLinkRefused ? unknownKeys === undefined : hasNone)) {
       this.#addError(run.last, 'signature', 'no checkpoint of this chain is signed by the given key');
       return;
     }
@@ -698,7 +749,7 @@ export class ChainVerifier {
       this.#notes.push(`${place}: follows ${after.file}, which was removed; a signed checkpoint says so`);
       return undefined;
     }
-    if (after !== undefined && seq === 0 && !this.#isOldest(after.file)) {
+    if (after !== undefined && !this.#isOldest(after.file)) {
       this.#addError({ file, line }, 'missing', `follows ${after.file}, which is missing`);
       return undefined;
     }

@@ -77,9 +77,12 @@ async function readOptions(options: AuditVerifyOptions, cwd: string): Promise<Ve
 }
 
 async function verifyFiles(options: AuditVerifyOptions, cwd: string): Promise<ChainVerdict> {
-  const files = await expandFiles(options.files, cwd);
   const nameOf = (file: string): string => (file === STDIN ? 'standard input' : relative(cwd, file) || file);
-  return verifyAuditFiles(files, await readOptions(options, cwd), { nameOf });
+  const strays: string[] = [];
+  const files = await expandFiles(options.files, cwd, (file) => void strays.push(nameOf(file)));
+  const verdict = await verifyAuditFiles(files, await readOptions(options, cwd), { nameOf });
+  const notes = strays.map((name) => `${name}: not read, since its first line is no audit record`);
+  return { ...verdict, notes: [...notes, ...verdict.notes] };
 }
 
 /** The lines that could have been rewritten undetected: printed first, whatever the result. */

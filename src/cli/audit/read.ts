@@ -42,11 +42,18 @@ export type AuditFilePorts = {
 
 type FileSelection = { readonly files: readonly string[]; readonly config?: string };
 
-/** The files that arguments of a command stand for, as absolute paths: folders stand for the audit files in them. */
-export async function expandFiles(named: readonly string[], cwd: string): Promise<readonly string[]> {
+/**
+ * The files that arguments of a command stand for, as absolute paths: folders stand for the audit files in them. Each is
+ * read once, also if a configured path is named beside the files that it stands for, as a pattern of the shell does.
+ */
+export async function expandFiles(
+  named: readonly string[],
+  cwd: string,
+  onStray?: (file: string) => void,
+): Promise<readonly string[]> {
   const files: string[] = [];
-  for (const one of named) files.push(...(one === STDIN ? [STDIN] : await expandAuditPath(resolve(cwd, one))));
-  return files;
+  for (const one of named) files.push(...(one === STDIN ? [STDIN] : await expandAuditPath(resolve(cwd, one), onStray)));
+  return [...new Set(files)];
 }
 
 /** The audit files to read, as absolute paths, or an error sentence if there are none. */
@@ -76,7 +83,7 @@ function rejectUnreadable(error: unknown): never {
 /** The files that `--log` names. Throws a usage error if there is none. */
 async function logFiles(log: readonly string[], cwd: string): Promise<readonly string[]> {
   const all = await Promise.all(log.map((one) => expandAuditPath(resolve(cwd, one)))).catch(rejectUnreadable);
-  return all.flat();
+  return [...new Set(all.flat())];
 }
 
 /** The lines of the files that `--log` names. Throws a usage error if they cannot be read. */

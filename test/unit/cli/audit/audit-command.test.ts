@@ -196,6 +196,10 @@ describe('audit verify', () => {
       const both = await run(['verify', ...files]);
       expect([both.code, both.stdout.split('\n')[1]?.slice(0, 9)]).toEqual([0, 'complete:']);
     }
+    await writeFile(join(folder, 'stray.jsonl'), 'no record\n');
+    const stray = await run(['verify', '.']);
+    expect([stray.code, stray.stderr]).toEqual([0, expect.stringContaining('note: stray.jsonl: not read')]);
+    await rm(join(folder, 'stray.jsonl'));
     expect(JSON.parse((await run(['verify', later, '--json'])).stdout)).toMatchObject({
       isWhole: false,
       faults: [],
