@@ -286,12 +286,12 @@ Lines that are missing at the end are detected only with a checkpoint kept elsew
 
 ## Writers never share a file
 
-A file is opened so that it must not exist, with mode 0600, and symbolic links are not followed. The gateway must be allowed to create files in the folder and to list it, otherwise it does not start. A name is newer than every other, also if the clock was set back. A start on a full disk leaves no file behind.
+A file is opened so that it must not exist, with mode 0600, and symbolic links are not followed. The gateway must be allowed to create files in the folder and to list it, otherwise it does not start. A name is newer than every other, also if the clock was set back; names that lie more than a day ahead of the clock and of the last line are passed over, and the control \`audit\` names them. A pipe or a device at the configured path is written to only if no files of earlier runs are beside it; outside \`/dev\` no link to one is followed, and \`synced\` is refused. A start on a full disk leaves no file behind.
 
 Several gateways may write to one folder. Two that follow the same line, or one that went on after another had begun, are reported as two writers by \`audit verify\`; this is no error. While both run, the control \`audit\` of each is \`degraded\` and names the file of the other. Replicas that each write to a folder of their own have no such degraded control.
 
 With \`audit.durability: written\`, the default, a line is durable once a completed write has handed it to the operating system: it survives the end of the process. With \`synced\` it is on disk and survives a power failure too. After a power failure under \`written\`, lines of about the last half minute may be missing, and if the disk wrote out of order, \`audit verify\` reports what is missing in the middle. Under \`written\` the gateway does not learn of errors that occur when the system later writes the lines to disk or to a network file system; choose \`synced\` where that matters.
 
-Before each write the file must be at its path and end where this gateway left it; otherwise it goes on in its next file. What somebody else wrote into a file, or cut off, stays as it is: \`audit verify\` reports it, and the control \`audit\` is \`degraded\` until the gateway is restarted. A file that is written may be moved away with \`mv\`, without a signal; do not use \`copytruncate\`.
+Before each write the file must be at its path and end where this gateway left it; otherwise it goes on in its next file. What somebody else wrote into a file, or cut off, stays as it is: \`audit verify\` reports it, and the control \`audit\` is \`degraded\` until the gateway is restarted. The control is \`degraded\` too after a file that is being written was moved away, removed or replaced, although no line is lost by a move; move only files that are no longer written, and do not use \`copytruncate\`.
 `;
 }

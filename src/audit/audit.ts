@@ -212,6 +212,8 @@ function createSinks(ports: AuditPorts, builder: EventBuilder, isClosing: () => 
 const LOOK_EVERY_MS = 5_000;
 /** Old files are looked for at this interval. */
 const REMOVE_EVERY_MS = 3_600_000;
+/** A clock that jumps further makes files look old that are not. */
+const MAX_JUMP_MS = 86_400_000;
 
 /** Looks after the folders of files: reports other writers, and removes what is older than is configured. */
 function watchFolders(
@@ -249,7 +251,16 @@ function watchFolders(
     }
   }
 
+  let aheadMs = now() - performance.now();
+
+  function hasJumped(): boolean {
+    const beforeMs = aheadMs;
+    aheadMs = now() - performance.now();
+    return Math.abs(aheadMs - beforeMs) > MAX_JUMP_MS;
+  }
+
   function removeAllOld(keptMs: number): void {
+    if (hasJumped()) return;
     for (const sink of sinks) void removeOld(sink, keptMs);
   }
 

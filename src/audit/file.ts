@@ -6,11 +6,12 @@
 
 import { constants, type Stats, statSync } from 'node:fs';
 import { type FileHandle, open, stat, statfs, unlink } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { systemErrorCode } from '../text/wording.js';
 import type { ChainHead, ChainTail, Predecessor } from './chain.js';
 import { createWriterWatch, findOldFiles, findPredecessor, listRuns, readFileEnd } from './folder.js';
-import { runNameOf } from './run-name.js';
+import { readRunName, runNameOf } from './run-name.js';
 import type { ChainWriter, FileOpening, Preparation } from './sink.js';
 
 const FILE_MODE = 0o600;
@@ -19,6 +20,12 @@ const FILE_MODE = 0o600;
 const APPEND = constants.O_APPEND | constants.O_RDWR | constants.O_NOFOLLOW;
 /** INVARIANT: the file must not exist, so that no other process has it open, and no link leads elsewhere. */
 const NEW_FILE = APPEND | constants.O_CREAT | constants.O_EXCL;
+
+/** INVARIANT: opening never waits for a reader, and a link outside /dev does not choose where lines go. */
+const DEVICE = constants.O_APPEND | constants.O_WRONLY | constants.O_NONBLOCK;
+
+/** A name that lies further ahead of the clock, and of what was written last, is nobody's start. */
+const MAX_AHEAD_MS = 86_400_000;
 
 /** Types of local file systems (statfs(2)): ext, XFS, Btrfs, F2FS, ZFS, tmpfs, overlay. */
 const LOCAL_FILE_SYSTEMS: ReadonlySet<number> = new Set([
@@ -72,6 +79,11 @@ async function checkFile(opened: OpenFile): Promise<Cause | undefined> {
   }
 }
 
+/** Later runs would not find a file whose name they cannot read. */
+function requireReadable(name: string): void {
+  if (readRunName(name) === undefined) throw new Error('no name is left for the next audit file');
+}
+
 /** Makes the name of a new file durable too. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');
@@ -87,6 +99,22 @@ async function writeAll(handle: FileHandle, bytes: Buffer): Promise<void> {
   while (done < bytes.length) {
     const { bytesWritten } = await handle.write(bytes, done, bytes.length - done);
     done += bytesWritten;
+  }
+}
+
+const FULL_PIPE_POLL_MS = 10;
+
+/** Waits while a pipe is full; whoever gives up closes the handle, which ends the wait. */
+async function writeToDevice(handle: FileHandle, bytes: Buffer): Promise<void> {
+  let done = 0;
+  while (done < bytes.length) {
+    try {
+      const { bytesWritten } = await handle.write(bytes, done, bytes.length - done);
+      done += bytesWritten;
+    } catch (error) {
+      if (systemErrorCode(error) !== 'EAGAIN') throw error;
+      await sleep(FULL_PIPE_POLL_MS);
+    }
   }
 }
 
@@ -116,25 +144,54 @@ export function createAuditFile(path: string, options: AuditFileOptions): ChainW
   const folder = dirname(path);
   let opened: OpenFile | undefined;
   /** Set if something other than a file is at the path, such as a pipe, which lines are then written to. */
-  let device: FileHandle | undefined;
+  let device: { readonly handle: FileHandle; readonly device: number; readonly inode: number } | undefined;
   /** The number of bytes being written, until they are known to be durable. */
   let writing = 0;
   let rotatesAfterMs = 0;
-  /** The last file that somebody else has written to, or cut. */
-  let damaged: string | undefined;
+  /** What somebody else has last done to a file of this run. */
+  let damage: string | undefined;
+  /** Names that lie too far ahead to have been begun by a gateway. */
+  let ahead: readonly string[] = [];
+  /** How often a file was left whose lines may not all be on disk, and how often when old files were last listed. */
+  let [losses, knownLosses] = [0, 0];
   const findOtherWriters = createWriterWatch(path, instance, quietMs);
 
-  /** Creates a file whose name is newer than every other, also if the clock was set back. */
-  async function create(): Promise<{ readonly handle: FileHandle; readonly name: string }> {
-    const newest = (await listRuns(folder, basename(path))).at(-1)?.startMs ?? Number.NEGATIVE_INFINITY;
-    for (let startMs = Math.max(now(), newest + 1); ; startMs += 1) {
+  /** The start that the name of the next file has, if it is not taken; `after` is the last file with a line. */
+  async function firstStart(after: string | undefined): Promise<number> {
+    const lastMs = readRunName(after ?? '')?.startMs ?? Number.NEGATIVE_INFINITY;
+    const limitMs = Math.max(now(), lastMs) + MAX_AHEAD_MS;
+    const runs = await listRuns(folder, basename(path));
+    ahead = runs.filter((run) => run.startMs > limitMs).map((run) => run.name);
+    const newestMs = runs.findLast((run) => run.startMs <= limitMs)?.startMs ?? Number.NEGATIVE_INFINITY;
+    return Math.max(now(), newestMs + 1, lastMs + 1);
+  }
+
+  /**
+   * Creates a file whose name is newer than every other, also if the clock was set back. A name that lies far ahead is
+   * passed over: somebody who may create files could otherwise use up the names that are left.
+   */
+  async function create(after: string | undefined): Promise<{ readonly handle: FileHandle; readonly name: string }> {
+    for (let startMs = await firstStart(after); ; startMs += 1) {
       const name = runNameOf(path, startMs, instance);
+      requireReadable(name);
       try {
         return { handle: await open(join(folder, name), NEW_FILE | flags, FILE_MODE), name };
       } catch (error) {
         if (systemErrorCode(error) !== 'EEXIST') throw error;
       }
     }
+  }
+
+  /** A removal may be recorded in the file that is left, so its lines must be on disk. */
+  async function leave(file: OpenFile | undefined, why: Cause | undefined): Promise<void> {
+    if (file === undefined) return;
+    const isWhole = why === 'size' || why === 'age';
+    const isOnDisk = await file.handle.datasync().then(
+      () => true,
+      () => false,
+    );
+    if (!isWhole || !isOnDisk) losses += 1;
+    await file.handle.close().catch(() => undefined);
   }
 
   async function openNext(
@@ -144,7 +201,7 @@ export function createAuditFile(path: string, options: AuditFileOptions): ChainW
   ): Promise<void> {
     // Before the file exists, so that it is not found itself.
     const { after, skipped } = await describe();
-    const { handle, name } = await create();
+    const { handle, name } = await create(after?.file);
     try {
       const { dev, ino } = await handle.stat();
       if (isSynced) await syncFolder(folder);
@@ -153,7 +210,7 @@ export function createAuditFile(path: string, options: AuditFileOptions): ChainW
         ...{ openedMs: performance.now(), head, size: 0, isTorn: false },
         opening: { file: name, why, after, skipped },
       };
-      await opened?.handle.close().catch(() => undefined);
+      await leave(opened, why);
       opened = next;
     } catch (error) {
       await handle.close();
@@ -172,15 +229,40 @@ export function createAuditFile(path: string, options: AuditFileOptions): ChainW
   async function openFirst(): Promise<void> {
     const found = await stat(path).catch(() => undefined);
     if (found !== undefined && !found.isFile()) {
-      device = await open(path, constants.O_APPEND | constants.O_WRONLY);
+      await openDevice();
       return;
     }
     await openNext(undefined, () => findPredecessor(path));
   }
 
+  async function openDevice(): Promise<void> {
+    if (isSynced) throw new Error('"durability: synced" needs a file, and something else is at the path');
+    // The runs before wrote files: whoever put this here would take the log away.
+    const runs = await listRuns(folder, basename(path)).catch(() => []);
+    if (runs.length > 0) throw new Error('something that is no file is at the path, beside files of earlier runs');
+    const isInDev = resolve(path).startsWith('/dev/');
+    const handle = await open(path, isInDev ? DEVICE : DEVICE | constants.O_NOFOLLOW);
+    const { dev, ino } = await handle.stat();
+    device = { handle, device: dev, inode: ino };
+  }
+
+  /** Lines must go to what is at the path now. */
+  async function keepDevice(): Promise<void> {
+    if (device === undefined) return;
+    const found = await stat(path).catch(() => undefined);
+    if (found?.ino === device.inode && found.dev === device.device) return;
+    await device.handle.close().catch(() => undefined);
+    device = undefined;
+  }
+
+  const textOfCut = (file: OpenFile): string =>
+    `another process has cut the audit file ${basename(file.path)} or written into it`;
+
   /** Goes on in the next file. A rotation that fails is no failure: there is a file to write to. */
   async function follow(file: OpenFile, known: ChainHead, why: Cause): Promise<void> {
-    if (why === 'resized') damaged = basename(file.path);
+    if (why === 'resized') damage = textOfCut(file);
+    if (why === 'vanished' || why === 'replaced')
+      damage = `the audit file ${basename(file.path)} was moved away, removed or replaced while it was written`;
     const after = await endOf(file, known);
     try {
       await openNext(after.head, async () => ({ after, skipped: [] }), why);
@@ -211,7 +293,11 @@ export function createAuditFile(path: string, options: AuditFileOptions): ChainW
       if (size === file.size) return;
       // Only if nothing but this group follows: another process may have written after it.
       if (size > file.size + writing) file.isTorn = true;
-      else await file.handle.truncate(file.size);
+      // Somebody has cut it: truncating it to a larger size would fill it with zeros.
+      else if (size < file.size) {
+        file.isTorn = true;
+        damage = textOfCut(file);
+      } else await file.handle.truncate(file.size);
     } catch {
       file.isTorn = true;
     }
@@ -219,28 +305,29 @@ export function createAuditFile(path: string, options: AuditFileOptions): ChainW
 
   return {
     async prepare(known): Promise<Preparation> {
+      await keepDevice();
       if (opened === undefined && device === undefined) await openFirst();
       if (opened !== undefined) await keepUsable(opened, known);
       return opened?.size === 0 ? { head: opened.head, opening: opened.opening } : { head: known };
     },
     async commit(bytes) {
-      const handle = opened?.handle ?? device;
-      if (handle === undefined) throw new Error('the file is not open');
       writing = bytes.length;
-      await writeAll(handle, bytes);
+      if (opened !== undefined) await writeAll(opened.handle, bytes);
+      else if (device !== undefined) await writeToDevice(device.handle, bytes);
+      else throw new Error('the file is not open');
       writing = 0;
       if (opened !== undefined) opened.size += bytes.length;
     },
     async abandon() {
       if (opened !== undefined && writing > 0) await undo(opened);
       writing = 0;
-      await device?.close().catch(() => undefined);
+      await device?.handle.close().catch(() => undefined);
       device = undefined;
     },
     async close() {
       const file = opened;
       opened = undefined;
-      await device?.close();
+      await device?.handle.close();
       // A file without a line says nothing.
       if (file?.size === 0 && (await checkFile(file)) === undefined) await unlink(file.path).catch(() => undefined);
       await file?.handle.close();
@@ -249,14 +336,21 @@ export function createAuditFile(path: string, options: AuditFileOptions): ChainW
       async findWarnings() {
         const others = await findOtherWriters();
         return [
-          ...(damaged === undefined ? [] : [`another process has cut the audit file ${damaged} or written into it`]),
+          ...(damage === undefined ? [] : [damage]),
+          ...ahead.map((name) => `the start in the name of ${name} lies in the future: it is passed over`),
           ...others.map((name) => `two writers: another gateway writes ${name} beside this one`),
         ];
       },
-      findOld: (beforeMs) => findOldFiles(path, beforeMs, (name) => name === opened?.opening.file),
+      findOld(beforeMs) {
+        knownLosses = losses;
+        return findOldFiles(path, beforeMs, (name) => name === opened?.opening.file);
+      },
       async remove(file) {
-        // The line that says so must be there after a power failure too.
-        await opened?.handle.datasync();
+        const current = opened;
+        // The line that says so must be there after a power failure too; the next round tries again.
+        if (current === undefined || (await checkFile(current)) !== undefined) return;
+        await current.handle.datasync();
+        if (losses !== knownLosses) return;
         await unlink(join(folder, file)).catch((error: unknown) => {
           // Another gateway in this folder removes the same files.
           if (systemErrorCode(error) !== 'ENOENT') throw error;

@@ -124,8 +124,10 @@ export async function* findOldFiles(path: string, beforeMs: number, isOwn: (name
     if (isOwn(basename(file))) return;
     const { mtimeMs } = await lstat(file);
     const { head, torn, timeMs } = await readFileEnd(file);
+    // Nothing follows it, so it keeps no other file.
+    if (head === undefined) continue;
     if (mtimeMs >= beforeMs || timeMs >= beforeMs) return;
-    if (head !== undefined) yield { file: basename(file), head, torn } satisfies Predecessor;
+    yield { file: basename(file), head, torn } satisfies Predecessor;
   }
 }
 

@@ -2,7 +2,7 @@
 // audit log, at a place that stays the same for all runs. A lower one is refused, and so is an equal one with other bytes:
 // an old lock file with its old signatures is still validly signed. docs/reference/lock-files.md#counters.
 
-import { type FileHandle, open, readFile, rename, unlink } from 'node:fs/promises';
+import { type FileHandle, lstat, open, readFile, rename, unlink } from 'node:fs/promises';
 import { join, parse } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Diagnostic, fileDiagnostic } from '../config/diagnostics.js';
@@ -56,10 +56,19 @@ function createCounterFile(auditPath: string): CounterStore {
   const [path, nextPath, formerPath] = counterPaths(auditPath);
 
   async function read(): Promise<{ readonly counters: Counters; readonly isFormer: boolean }> {
-    const counters = await readCounters(path);
-    if (counters !== undefined) return { counters, isFormer: false };
+    const counters = (await readCounters(path)) ?? new Map();
+    // An earlier version may have raised its file after this one was created.
     const former = await readCounters(formerPath);
-    return { counters: former ?? new Map(), isFormer: former !== undefined };
+    return { counters: raise(counters, former ?? new Map()), isFormer: former !== undefined };
+  }
+
+  async function replace(next: FileHandle): Promise<void> {
+    if (!(await isAt(nextPath, next))) throw new Error('another process has replaced it');
+    await rename(nextPath, path);
+  }
+
+  async function discard(next: FileHandle): Promise<void> {
+    if (await isAt(nextPath, next)) await unlink(nextPath).catch(() => undefined);
   }
 
   async function write(counters: Counters): Promise<Counters> {
@@ -73,11 +82,11 @@ function createCounterFile(auditPath: string): CounterStore {
       }
       const raised = raise(known, counters);
       await handle.writeFile(writeCounters(raised));
-      await rename(nextPath, path);
+      await replace(handle);
       if (isFormer) await unlink(formerPath).catch(() => undefined);
       return raised;
     } catch {
-      await unlink(nextPath).catch(() => undefined);
+      await discard(handle);
       throw new Error(`${path} cannot be written`);
     } finally {
       await handle.close();
@@ -97,7 +106,15 @@ function createCounterFile(auditPath: string): CounterStore {
 
 /** Another process has the next version for this long only if it ended while it wrote. */
 const WRITTEN_WITHIN_MS = 3_000;
+/** After this time it can neither be created nor removed. */
+const GIVE_UP_AFTER_MS = 2 * WRITTEN_WITHIN_MS;
 const POLL_MS = 50;
+
+/** Whether a path still has the file that was opened there. */
+async function isAt(path: string, handle: FileHandle): Promise<boolean> {
+  const [found, own] = await Promise.all([lstat(path).catch(() => undefined), handle.stat()]);
+  return found?.ino === own.ino && found.dev === own.dev;
+}
 
 /** Creates the next version; waits for another process that is writing it, and removes what one left that has ended. */
 async function createNext(path: string): Promise<FileHandle> {
@@ -108,8 +125,10 @@ async function createNext(path: string): Promise<FileHandle> {
     } catch (error) {
       if (systemErrorCode(error) !== 'EEXIST') throw error;
     }
-    if (performance.now() - sinceMs > WRITTEN_WITHIN_MS) await unlink(path).catch(() => undefined);
-    else await sleep(POLL_MS);
+    const waitedMs = performance.now() - sinceMs;
+    if (waitedMs > GIVE_UP_AFTER_MS) throw new Error(`${path} cannot be removed`);
+    if (waitedMs > WRITTEN_WITHIN_MS) await unlink(path).catch(() => undefined);
+    await sleep(POLL_MS);
   }
 }
 

@@ -4,6 +4,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { listFilesOf, verifyFolder } from '../support/audit-chain.js';
 import { canary } from '../support/canary.js';
@@ -66,9 +67,11 @@ const auditFiles = (): Promise<readonly string[]> => listFilesOf(join(rig.gatewa
 describe('audit files', () => {
   it('[O-39] of a run: begins the next file and removes what is old, once a signed checkpoint says so', () =>
     withGateway(
-      { audit: 'audit: {sinks: [{type: file, path: ./audit.jsonl}], rotate: {size: 1B, age: 1h}, retain: 90d}' },
+      { audit: 'audit: {sinks: [{type: file, path: ./audit.jsonl}], rotate: {size: 1MiB, age: 1s}, retain: 90d}' },
       async (own) => {
         const path = join(own.gateway.folder, 'audit.jsonl');
+        // The next line comes after the age.
+        await sleep(1_100);
         await callStateless(own.access, 'read_record', { id: 'one' });
         await own.gateway.gateway.close();
         const files = await listFilesOf(path);

@@ -47,6 +47,7 @@ export function checkAudit({ audit }: GatewayConfig, report: ReportDiagnostic): 
     }
     paths.add(path);
   }
+  checkAuditTimes(audit, report);
   if (promised === 'synced' && !sinks.some(({ type }) => type === 'file')) {
     report(['audit', 'durability'], '"synced" needs a sink of type file', 'conflict');
   }
@@ -55,6 +56,17 @@ export function checkAudit({ audit }: GatewayConfig, report: ReportDiagnostic): 
   const message = 'stdout alone with "onFailure: block" needs "durability: handed-over"';
   const suggestion = '{type: stdout, durability: handed-over}';
   report(['audit', 'sinks', 0], message, 'unsafe', { suggestion });
+}
+
+/** With less, every few lines would begin a file. */
+const MIN_ROTATE_BYTES = 1_048_576;
+
+/** A file may be removed only when no run can still be writing it, or about to write its next checkpoint. */
+function checkAuditTimes({ checkpoint, rotate, retainMs }: GatewayConfig['audit'], report: ReportDiagnostic): void {
+  if (rotate.size < MIN_ROTATE_BYTES) report(['audit', 'rotate', 'size'], 'this is less than 1MiB');
+  if (retainMs === undefined || retainMs >= 2 * checkpoint.everyMs + rotate.ageMs) return;
+  const message = 'this is shorter than "rotate.age" and twice "checkpoint.every" together: make it longer';
+  report(['audit', 'retain'], message, 'conflict');
 }
 
 /** Lower bound of `state.maxAge`: with less, every short network disturbance would refuse calls. */

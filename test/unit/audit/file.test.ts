@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import {
   appendFile,
   type FileHandle,
@@ -137,6 +138,86 @@ describe('createAuditFile', () => {
     expect(basename(file)).toBe(runNameOf(path, at + 2, 'own'));
     await expect(stat(join(folder, 'elsewhere'))).rejects.toThrow('ENOENT');
     expect(await readFile(join(folder, runNameOf(path, at + 1, 'own')), 'utf8')).toBe('precious');
+  });
+
+  it('[O-38] passes over an empty file whose name lies far ahead, names it, and stays linked', async () => {
+    const planted = 'audit-99991231T235959999Z-x.jsonl';
+    await run('one');
+    await writeFile(join(folder, planted), '');
+    const file = makeFile();
+    const { sink } = makeSink(file);
+    await sink.start();
+    expect(await file.folder?.findWarnings()).toContainEqual(expect.stringContaining(planted));
+    await sink.close();
+    await run('three');
+    await rm(join(folder, planted));
+    expect(await readdir(folder)).toHaveLength(3);
+    expect((await verifyFolder(folder)).faults).toEqual([]);
+  });
+
+  it('[O-38] begins no file whose name it could not read', async () => {
+    const far = Date.parse('9999-12-31T23:59:59.999Z') + 1;
+    await expect(makeFile(path, { now: () => far }).prepare(undefined)).rejects.toThrow('no name is left');
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it('[O-33] writes to no device that was put at its path', async () => {
+    await symlink('/dev/null', path);
+    await expect(makeFile().prepare(undefined)).rejects.toThrow('ELOOP');
+    await rm(path);
+    await run('one');
+    execFileSync('mkfifo', [path]);
+    await expect(makeFile().prepare(undefined)).rejects.toThrow('beside files of earlier runs');
+  });
+
+  it('[O-33] waits for no reader of a pipe, and promises nothing durable of a device', async () => {
+    execFileSync('mkfifo', [path]);
+    await expect(makeFile().prepare(undefined)).rejects.toThrow('ENXIO');
+    await expect(makeFile('/dev/null', { isSynced: true }).prepare(undefined)).rejects.toThrow('needs a file');
+  });
+
+  it.each([
+    ['moved away', (file: string) => rename(file, join(folder, 'moved.jsonl'))],
+    ['removed', (file: string) => rm(file)],
+  ])('[O-37] warns of a file that was %s while it was written', async (_, change) => {
+    const file = makeFile();
+    const { sink } = makeSink(file);
+    await sink.start();
+    const first = await newestAuditFile(path);
+    await change(first);
+    await sink.append(lifecycle('after'));
+    expect(await file.folder?.findWarnings()).toEqual([expect.stringContaining(basename(first))]);
+    await sink.close();
+  });
+
+  it('[O-33] does not lengthen a file that was cut during a write that failed', async () => {
+    const file = makeFile();
+    await file.prepare(undefined);
+    await file.commit(Buffer.from('a line\n'));
+    const first = await newestAuditFile(path);
+    const any = await open(first);
+    const failing = vi.spyOn(Object.getPrototypeOf(any) as FileHandle, 'write').mockImplementation(async () => {
+      await truncate(first, 2);
+      throw new Error('EIO');
+    });
+    await any.close();
+    await expect(file.commit(Buffer.from('another\n'))).rejects.toThrow('EIO');
+    failing.mockRestore();
+    await file.abandon();
+    expect(await readFile(first, 'utf8')).toBe('a ');
+    await file.close();
+  });
+
+  it('[O-39] removes nothing once its own file, which says so, has changed', async () => {
+    const old = await run('old');
+    const file = makeFile();
+    const { sink } = makeSink(file);
+    await sink.start();
+    for await (const _ of file.folder?.findOld(Date.now() + 1e6) ?? []) break;
+    await rm(await newestAuditFile(path));
+    await file.folder?.remove(basename(old));
+    expect((await stat(old)).isFile()).toBe(true);
+    await sink.close();
   });
 
   it.each([

@@ -194,5 +194,8 @@ describe('the files of a path', () => {
     expect(await found()).toEqual(names);
     expect(await found(names[1])).toEqual([names[0]]);
     expect(await readdir(folder)).toHaveLength(3);
+    // A file without a line keeps no other, however new it is.
+    await writeFile(join(folder, runNameOf(path, 1, 'empty')), '');
+    expect(await found()).toEqual(names);
   });
 });

@@ -91,6 +91,22 @@ describe('[L-93] counters of lock files', () => {
     await expect(readFile(former)).rejects.toThrow('ENOENT');
   });
 
+  it('are raised from the place of earlier versions too once the new file exists', async () => {
+    const path = join(folder, 'audit.jsonl');
+    await refused(countersOf({ path }), versionOf(3), 'start');
+    const counters = { github: { counter: 7, sha256: '7' } };
+    await writeFile(`${path}.lock-counters`, JSON.stringify({ schema: 'sallyport.lock-counters/1', counters }));
+    expect(await refused(countersOf({ path }), versionOf(4), 'start')).toContain('its counter is 4, and 7 was');
+  });
+
+  it('are said to be forgotten where the next version can be neither created nor removed', async () => {
+    const path = join(folder, 'audit.jsonl');
+    await mkdir(join(folder, 'audit.lock-counters.new'));
+    const counters = countersOf({ path });
+    expect(await refused(counters, versionOf(3), 'start')).toBeUndefined();
+    expect(counters.error()).toContain('cannot be written');
+  }, 20_000);
+
   it('lose none of what gateways that share the folder write at the same time', async () => {
     const path = join(folder, 'audit.jsonl');
     const names = Array.from({ length: 8 }, (_, index) => `upstream-${index}`);

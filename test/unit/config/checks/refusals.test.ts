@@ -321,6 +321,16 @@ describe('[C-10] serve refuses to start: listeners, audit, console', () => {
       '13:71 error "synced" needs a sink of type file',
     ],
     [
+      'audit files that hold a few lines each',
+      `${GOOD}audit: {rotate: {size: 1KiB}}\n`,
+      '13:24 error this is less than 1MiB',
+    ],
+    [
+      'audit files that are removed while a run may write them',
+      `${GOOD}audit: {retain: 1d}\n`,
+      '13:17 error this is shorter than "rotate.age" and twice "checkpoint.every" together: make it longer',
+    ],
+    [
       'two sinks write one file',
       `${GOOD}audit: {sinks: [{type: file, path: a}, {type: file, path: ./a}]}\n`,
       '13:59 error another sink has this path',
