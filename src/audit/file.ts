@@ -185,12 +185,12 @@ export function createAuditFile(path: string, options: AuditFileOptions): ChainW
   /** A removal may be recorded in the file that is left, so its lines must be on disk. */
   async function leave(file: OpenFile | undefined, why: Cause | undefined): Promise<void> {
     if (file === undefined) return;
-    const isWhole = why === 'size' || why === 'age';
+    const isComplete = why === 'size' || why === 'age';
     const isOnDisk = await file.handle.datasync().then(
       () => true,
       () => false,
     );
-    if (!isWhole || !isOnDisk) losses += 1;
+    if (!isComplete || !isOnDisk) losses += 1;
     await file.handle.close().catch(() => undefined);
   }
 

@@ -4,6 +4,7 @@
 
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, open, readdir, stat } from 'node:fs/promises';
+import { userInfo } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { systemErrorCode } from '../text/wording.js';
 import { type ChainTail, type Predecessor, readChainLine, readLink, readTail } from './chain.js';
@@ -83,15 +84,24 @@ export function readFileEnd(path: string): Promise<ChainTail> {
  * The end of a file that a gateway of this user wrote under its name; `undefined` of any other. Everything is read of one
  * open file, since another may come to its path meanwhile.
  */
-function readOwnEnd(path: string, configured: string): Promise<ChainTail | undefined> {
+function readOwnEnd(path: string, configured: string, user: number | undefined): Promise<ChainTail | undefined> {
   return withFile(path, READ_FILE, async (handle) => {
     const found = await handle.stat();
-    const user = process.geteuid?.();
     if (!found.isFile() || (user !== undefined && found.uid !== user)) return undefined;
     const link = readLink(readChainLine(await firstLineOf(handle))?.detail ?? {});
     // At the configured path, which no run chooses as its name, a file is known by that path.
     return path === configured || link === undefined || link.file === basename(path) ? readEnd(handle) : undefined;
   });
+}
+
+/** Undefined where there are no users, or this one has no entry (a container that runs under any number). */
+function currentUser(): number | undefined {
+  try {
+    const { uid } = userInfo();
+    return uid < 0 ? undefined : uid;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Names of skipped files in a line. */
@@ -100,14 +110,16 @@ const MAX_SKIPPED = 16;
 /**
  * The newest file of a path that has a complete line, and the newer ones that are passed over: those without one, as a
  * start leaves them that ended before its first line, and those that no gateway of this user wrote under their name: who
- * signs the end of a file vouches for it, so that a file that was put there must not be followed. Rejects if a file cannot be read: what it has would be passed over.
+ * signs the end of a file vouches for it, so that a file that was put there must not be followed. Rejects if a file cannot
+ * be read: what it has would be passed over.
  */
 export async function findPredecessor(
   path: string,
+  user: number | undefined = currentUser(),
 ): Promise<{ readonly after: Predecessor | undefined; readonly skipped: readonly string[] }> {
   const skipped: string[] = [];
   for (const file of [...(await listFilesOf(path))].reverse()) {
-    const { head, torn = '' } = (await readOwnEnd(file, path)) ?? {};
+    const { head, torn = '' } = (await readOwnEnd(file, path, user)) ?? {};
     if (head !== undefined) return { after: { file: basename(file), head, torn }, skipped };
     if (skipped.length < MAX_SKIPPED) skipped.push(basename(file));
   }
