@@ -147,13 +147,12 @@ export type ApprovalContent = {
 
 export type ApprovalState = 'waiting' | 'granted' | 'denied' | 'used' | 'expired' | 'void';
 
-/** A question and what became of it. */
+/** A question and what became of it, without what the person is shown. */
 export type Approval = {
   /** Random; it is in links, and tells nothing. */
   readonly id: string;
   readonly subject: ApprovalSubject;
   readonly demand: ApprovalDemand;
-  readonly content: ApprovalContent;
   /** SHA-256 of `content` and `demand` as JSON, lower-case hex: what the person saw. */
   readonly shown: string;
   /** The decision that asked. */
@@ -162,13 +161,16 @@ export type Approval = {
   /** Until then it can be answered, and a no holds. */
   readonly expiresAtMs: number;
   readonly answers: readonly ApprovalAnswer[];
-  /** As stored: an approval that has expired may still say that it waits; see `stateOf`. */
-  readonly state: Exclude<ApprovalState, 'expired'>;
+  /** As stored: what has just expired may still wait here; see `stateOf`. */
+  readonly state: ApprovalState;
   /** Until then a yes may be used; set when the last answer grants. */
   readonly usableUntilMs: number | undefined;
   /** Until then it counts again; set with the yes where the rules say so. */
   readonly rememberedUntilMs: number | undefined;
 };
+
+/** An approval with what the person is shown; undefined where that is not kept any more. */
+export type ShownApproval = Approval & { readonly content: ApprovalContent | undefined };
 
 /** The state at a time. */
 export function stateOf({ state, expiresAtMs, usableUntilMs }: Approval, nowMs: number): ApprovalState {
@@ -256,7 +258,7 @@ export type ApprovalVoice = Omit<ApprovalAnswer, 'atMs' | 'verdict'> & { readonl
 
 /** The approvals, as pages, the admin API and forms use them. None rejects. */
 export type ApprovalDesk = {
-  find(id: string): Promise<Approval | 'unknown' | 'unavailable'>;
+  find(id: string): Promise<ShownApproval | 'unknown' | 'unavailable'>;
   /** The newest first: what waits, and what became of the others for as long as it is kept. */
   list(): Promise<readonly Approval[] | 'unavailable'>;
   answer(id: string, verdict: ApprovalAnswer['verdict'], voice: ApprovalVoice): Promise<AnswerOutcome>;

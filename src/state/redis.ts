@@ -8,6 +8,7 @@ import type { StateSettings } from '../config/settings.js';
 import { MAX_ENDED, STEPS_PER_WINDOW } from './memory.js';
 import { MAX_QUEUED_MESSAGES } from './replica-bus.js';
 import { MAX_REVOCATIONS } from './revocations.js';
+import type { StoredRecord } from './shared-table.js';
 import type { StoreLink } from './store.js';
 
 // The operations that Redis runs in one step, as Lua: a script is atomic and reads one clock, that of the store. All
@@ -208,6 +209,63 @@ for i, key in ipairs(KEYS) do texts[i] = redis.call('GET', key) or '' end
 return texts
 `;
 
+/** Makes a key live at least so long. */
+const KEEP = `
+local function keep(key, left)
+  if redis.call('PTTL', key) < tonumber(left) then redis.call('PEXPIRE', key, left) end
+end
+`;
+
+/**
+ * KEYS record, body, id by key, all, open, open of the owner; ARGV id, head, body, id that the key leads to so far or empty,
+ * milliseconds until it is no longer open, until it is forgotten, most open, most open of an owner, most kept, name of the
+ * owner's set. Returns 1, or 0 where the key leads elsewhere by now, -1 where too many are open. A record names the
+ * set of its owner. Of those that are kept beyond the bound, the oldest are no longer listed.
+ */
+const ADD_RECORD = `${NOW}${EXPIRE_WITH_LAST}${KEEP}
+if (redis.call('GET', KEYS[3]) or '') ~= ARGV[4] then return 0 end
+if redis.call('ZCOUNT', KEYS[5], now, '+inf') >= tonumber(ARGV[7]) then return -1 end
+if redis.call('ZCOUNT', KEYS[6], now, '+inf') >= tonumber(ARGV[8]) then return -1 end
+redis.call('HSET', KEYS[1], 'revision', 1, 'head', ARGV[2], 'owner', ARGV[10])
+redis.call('PEXPIRE', KEYS[1], ARGV[6])
+redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[6])
+redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[6])
+redis.call('ZADD', KEYS[4], now, ARGV[1])
+redis.call('ZREMRANGEBYRANK', KEYS[4], 0, -1 - ARGV[9])
+keep(KEYS[4], ARGV[6])
+for _, key in ipairs({KEYS[5], KEYS[6]}) do
+  redis.call('ZADD', key, now + ARGV[5], ARGV[1])
+end
+redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', now)
+keep(KEYS[5], ARGV[6])
+expire_with_last(KEYS[6])
+return 1
+`;
+
+/**
+ * KEYS record, body, open, all, open of the owner; ARGV id, revision that was read, head, milliseconds until it is no
+ * longer open or empty, milliseconds until it is forgotten. Returns 0 where the revision is another by now.
+ */
+const REPLACE_RECORD = `${NOW}${EXPIRE_WITH_LAST}${KEEP}
+if redis.call('HGET', KEYS[1], 'revision') ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], 'revision', ARGV[2] + 1, 'head', ARGV[3])
+redis.call('PEXPIRE', KEYS[1], ARGV[5])
+redis.call('PEXPIRE', KEYS[2], ARGV[5])
+for _, key in ipairs({KEYS[3], KEYS[5]}) do
+  if ARGV[4] == '' then redis.call('ZREM', key, ARGV[1])
+  else redis.call('ZADD', key, now + ARGV[4], ARGV[1]) end
+end
+keep(KEYS[3], ARGV[5])
+keep(KEYS[4], ARGV[5])
+expire_with_last(KEYS[5])
+return 1
+`;
+
+/** KEYS open; ARGV most. Returns ids, the oldest first. */
+const OVERDUE_RECORDS = `${NOW}
+return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])
+`;
+
 /** A replica that has not polled for this long no longer counts. */
 const REPLICA_COUNTS_MS = 10_000;
 /** Ended sessions that one poll returns. */
@@ -255,6 +313,9 @@ const SCRIPTS = {
   raise: scriptOf(RAISE_COUNTERS),
   setFlowMarks: scriptOf(SET_FLOW_MARKS),
   flowMarks: scriptOf(FLOW_MARKS),
+  addRecord: scriptOf(ADD_RECORD),
+  replaceRecord: scriptOf(REPLACE_RECORD),
+  overdueRecords: scriptOf(OVERDUE_RECORDS),
 } as const;
 
 function optionsOf({ commandTimeoutMs }: Pick<RedisSettings, 'commandTimeoutMs'>) {
@@ -304,6 +365,26 @@ export function openRedisLink(settings: Omit<RedisSettings, 'afterLoss' | 'readi
   const replicas = keyOf('replicas');
   const epoch = keyOf('epoch');
   const queueKeyOf = (replica: string): string => keyOf(`words:${replica}`);
+
+  const recordKeysOf = (kind: string) => ({
+    record: (id: string) => keyOf(`${kind}:${id}`),
+    body: (id: string) => keyOf(`${kind}:body:${id}`),
+    idOf: (hash: string) => keyOf(`${kind}:key:${hash}`),
+    openOf: (owner: string) => keyOf(`${kind}:open:${owner}`),
+    all: keyOf(`${kind}:all`),
+    open: keyOf(`${kind}:open`),
+  });
+
+  async function readRecord(kind: string, id: string): Promise<StoredRecord | undefined> {
+    const [revision, sealed] = await redis.hmget(recordKeysOf(kind).record(id), 'revision', 'head');
+    return typeof sealed === 'string' ? { id, revision: Number(revision), sealed } : undefined;
+  }
+
+  /** Several at once; ids without a record are those of records that have expired since. */
+  async function readRecords(kind: string, ids: readonly string[]): Promise<readonly StoredRecord[]> {
+    const read = await Promise.all(ids.map((id) => readRecord(kind, id)));
+    return read.filter((record) => record !== undefined);
+  }
 
   async function run(
     { lua, sha }: Script,
@@ -426,6 +507,52 @@ export function openRedisLink(settings: Omit<RedisSettings, 'afterLoss' | 'readi
       if (text !== undefined) await redis.set(key, text, 'PX', integer(leftMs), 'NX');
       await redis.pexpire(key, integer(leftMs));
       return (await redis.get(key)) ?? undefined;
+    },
+    async addRecord(kind, { id, head, body, key, owner, replaces = '', openMs, keptMs }, bounds) {
+      const keys = recordKeysOf(kind);
+      const { maxOpen, maxOpenPerOwner, maxKept } = bounds;
+      const added = await run(
+        SCRIPTS.addRecord,
+        [keys.record(id), keys.body(id), keys.idOf(key), keys.all, keys.open, keys.openOf(owner)],
+        [
+          ...[id, head, body, replaces, integer(openMs ?? 0), integer(keptMs)],
+          ...[maxOpen, maxOpenPerOwner, maxKept, owner],
+        ],
+      );
+      if (added === 1) return 'added';
+      return added === 0 ? 'changed' : 'full';
+    },
+    async replaceRecord(kind, { id, revision, sealed }, { openMs, keptMs }) {
+      const keys = recordKeysOf(kind);
+      const owner = (await redis.hget(keys.record(id), 'owner')) ?? '';
+      const done = await run(
+        SCRIPTS.replaceRecord,
+        [keys.record(id), keys.body(id), keys.open, keys.all, keys.openOf(owner)],
+        [id, revision, sealed, openMs === undefined ? '' : integer(openMs), integer(keptMs)],
+      );
+      return done === 1;
+    },
+    record: readRecord,
+    async recordIdOf(kind, keyHash) {
+      return (await redis.get(recordKeysOf(kind).idOf(keyHash))) ?? undefined;
+    },
+    async aliasRecord(kind, keyHash, id, leftMs) {
+      await redis.set(recordKeysOf(kind).idOf(keyHash), id, 'PX', integer(leftMs));
+    },
+    async recordBody(kind, id) {
+      return (await redis.get(recordKeysOf(kind).body(id))) ?? undefined;
+    },
+    async records(kind, most) {
+      const ids = await redis.zrevrange(recordKeysOf(kind).all, 0, most - 1);
+      return readRecords(kind, ids);
+    },
+    async overdueRecords(kind, most) {
+      const { open } = recordKeysOf(kind);
+      const ids = listOf(await run(SCRIPTS.overdueRecords, [open], [most])).map(String);
+      const found = await readRecords(kind, ids);
+      const gone = ids.filter((id) => found.every((one) => one.id !== id));
+      if (gone.length > 0) await redis.zrem(open, ...gone);
+      return found;
     },
     onHint(onHint) {
       const subscribe = () => void listener.subscribe(hintTopic).then(onHint, () => undefined);

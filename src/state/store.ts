@@ -4,6 +4,7 @@
 
 import type { LimitOutcome, LimitWindow } from '../policy/obligations.js';
 import type { KeyRing } from './derived-keys.js';
+import type { StoredEntry, StoredRecord, TableBounds } from './shared-table.js';
 
 /** A session that ended: its keyed hash and that of its owner. */
 export type EndedSession = {
@@ -100,6 +101,22 @@ export interface StoreLink {
    * keeps nothing.
    */
   keepFirst(keyHash: string, text: string | undefined, leftMs: number): Promise<string | undefined>;
+  /** Adds a record to the table of this kind: see `SharedTable.add`. */
+  addRecord(
+    kind: string,
+    entry: StoredEntry,
+    bounds: Pick<TableBounds, 'maxOpen' | 'maxOpenPerOwner' | 'maxKept'>,
+  ): Promise<'added' | 'changed' | 'full'>;
+  /** Replaces the head of a record; `revision` is the one that was read. False where it is another by now. */
+  replaceRecord(kind: string, record: StoredRecord, times: Pick<StoredEntry, 'openMs' | 'keptMs'>): Promise<boolean>;
+  record(kind: string, id: string): Promise<StoredRecord | undefined>;
+  recordIdOf(kind: string, keyHash: string): Promise<string | undefined>;
+  aliasRecord(kind: string, keyHash: string, id: string, leftMs: number): Promise<void>;
+  recordBody(kind: string, id: string): Promise<string | undefined>;
+  /** The newest first. */
+  records(kind: string, most: number): Promise<readonly StoredRecord[]>;
+  /** Those that are open and whose time is over, the oldest first. */
+  overdueRecords(kind: string, most: number): Promise<readonly StoredRecord[]>;
   /** Hints that something changed. Hints may be lost, and nothing relies on them. */
   onHint(listener: () => void): void;
   close(): Promise<void>;
