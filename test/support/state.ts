@@ -6,6 +6,7 @@ import type { BlockTarget } from '../../src/policy/blocks.js';
 import type { Principal } from '../../src/policy/principal.js';
 import { type GatewayState, MAX_ENDED } from '../../src/state/memory.js';
 import { type Revocation, type Revoked, UNTIL_LIFTED_MS } from '../../src/state/revocations.js';
+import type { StoredEntry } from '../../src/state/shared-table.js';
 import type { EndedSession, SealedMessage, SeenCounter, StoreLink } from '../../src/state/store.js';
 
 // What every state of a gateway promises, whatever stands behind it. Run against the memory of one replica
@@ -264,6 +265,66 @@ export type FakeStore = {
   readonly asked: string[];
 };
 
+type FakeRecord = Pick<StoredEntry, 'id' | 'body' | 'owner'> & {
+  readonly kind: string;
+  head: string;
+  revision: number;
+  /** Undefined once it is not open. */
+  openUntilMs: number | undefined;
+  keptUntilMs: number;
+};
+
+/** The tables of records of a store. */
+function createFakeRecords(now: () => number) {
+  const kept = new Map<string, FakeRecord>();
+  const keys = new Map<string, { readonly id: string; readonly untilMs: number }>();
+  const untilOf = (leftMs: number | undefined) => (leftMs === undefined ? undefined : now() + leftMs);
+  const storedOf = ({ id, revision, head }: FakeRecord) => ({ id, revision, sealed: head });
+  const ofKind = (kind: string) => [...kept.values()].filter((one) => one.kind === kind && one.keptUntilMs > now());
+  const recordOf = (kind: string, id: string) => ofKind(kind).find((one) => one.id === id);
+  const idOf = (kind: string, keyHash: string) => {
+    const { id, untilMs = 0 } = keys.get(`${kind} ${keyHash}`) ?? {};
+    return untilMs > now() ? id : undefined;
+  };
+  const alias = (kind: string, keyHash: string, id: string, leftMs: number) =>
+    void keys.set(`${kind} ${keyHash}`, { id, untilMs: now() + leftMs });
+
+  return {
+    tables: [kept, keys] as const,
+    idOf,
+    alias,
+    add(...[kind, entry, bounds]: Parameters<StoreLink['addRecord']>): 'added' | 'changed' | 'full' {
+      const { id, key, owner, body, head, replaces, openMs, keptMs } = entry;
+      if (idOf(kind, key) !== replaces) return 'changed';
+      const open = ofKind(kind).filter(({ openUntilMs = 0 }) => openUntilMs > now());
+      const own = open.filter((one) => one.owner === owner);
+      if (open.length >= bounds.maxOpen || own.length >= bounds.maxOpenPerOwner) return 'full';
+      const times = { openUntilMs: untilOf(openMs), keptUntilMs: now() + keptMs };
+      kept.set(`${kind} ${id}`, { kind, id, owner, body, head, revision: 1, ...times });
+      alias(kind, key, id, keptMs);
+      return 'added';
+    },
+    replace(...[kind, { id, revision, sealed }, times]: Parameters<StoreLink['replaceRecord']>): boolean {
+      const record = recordOf(kind, id);
+      if (record?.revision !== revision) return false;
+      const { openMs, keptMs } = times;
+      Object.assign(record, { head: sealed, revision: revision + 1 });
+      Object.assign(record, { openUntilMs: untilOf(openMs), keptUntilMs: now() + keptMs });
+      return true;
+    },
+    find(kind: string, id: string) {
+      const record = recordOf(kind, id);
+      return record && storedOf(record);
+    },
+    bodyOf: (kind: string, id: string) => recordOf(kind, id)?.body,
+    all: (kind: string) => ofKind(kind).reverse().map(storedOf),
+    overdue: (kind: string) =>
+      ofKind(kind)
+        .filter(({ openUntilMs }) => openUntilMs !== undefined && openUntilMs <= now())
+        .map(storedOf),
+  };
+}
+
 /** `now` is the store's clock, in milliseconds since the epoch. */
 export function createFakeStore(now: () => number): FakeStore {
   let isDown = false;
@@ -280,6 +341,7 @@ export function createFakeStore(now: () => number): FakeStore {
   const flowMarks = new Map<string, { readonly text: string; readonly untilMs: number }>();
   const kept = new Map<string, string>();
   const replicas = new Set<string>();
+  const records = createFakeRecords(now);
   const messages = new Map<string, { readonly text: string; readonly at: number }[]>();
   let lastAt = 0;
 
@@ -401,6 +463,14 @@ export function createFakeStore(now: () => number): FakeStore {
         if (text !== undefined && !kept.has(keyHash)) kept.set(keyHash, text);
         return kept.get(keyHash);
       }),
+    addRecord: (...given) => ask('addRecord', () => records.add(...given)),
+    replaceRecord: (...given) => ask('replaceRecord', () => records.replace(...given)),
+    record: (...given) => ask('record', () => records.find(...given)),
+    recordIdOf: (kind, keyHash) => ask('recordIdOf', () => records.idOf(kind, keyHash)),
+    aliasRecord: (...given) => ask('aliasRecord', () => records.alias(...given)),
+    recordBody: (...given) => ask('recordBody', () => records.bodyOf(...given)),
+    records: (kind, most) => ask('records', () => records.all(kind).slice(0, most)),
+    overdueRecords: (kind, most) => ask('overdueRecords', () => records.overdue(kind).slice(0, most)),
     onHint: (listener) => void listeners.add(listener),
     close: () => Promise.resolve(),
   });
@@ -415,13 +485,16 @@ export function createFakeStore(now: () => number): FakeStore {
       isDown = false;
     },
     forget() {
-      for (const table of [sealed, lifted, ended, uses, used, messages, flowMarks, counters, kept]) table.clear();
+      for (const table of [sealed, lifted, ended, uses, used, messages, flowMarks, counters, kept, ...records.tables])
+        table.clear();
       epoch = undefined;
       changes = 0;
     },
     dump: () =>
       JSON.stringify(
-        [sealed, lifted, ended, uses, used, messages, flowMarks, counters, kept].map((table) => [...table]),
+        [sealed, lifted, ended, uses, used, messages, flowMarks, counters, kept, ...records.tables].map((table) => [
+          ...table,
+        ]),
       ),
   };
 }
