@@ -121,7 +121,11 @@ const MEMBERS: readonly (readonly [string, string])[] = [
   ],
   [
     'decision',
-    '`id verdict action mode stage policy rule reasons causes detail shadow`. `detail` says in one clause what was wrong with what the server or the caller sent, such as `404 to prompts/list`. `causes` are the decisions because of which a flow refused. Both events of a request have the same id, and so does the refusal on the wire. An absent `action` means forwarded; an absent `mode` means `enforce`. An entry of `shadow` says what a policy that is not enforced would have decided: `verdict policy rule reason`; without `policy` it is what all policies together would have, under `policies.mode: observe`.',
+    '`id verdict action mode stage policy rule reasons causes approval detail shadow`. `detail` says in one clause what was wrong with what the server or the caller sent, such as `404 to prompts/list`. `causes` are the decisions because of which a flow refused. `approval` is the id of the approval that was used, that is waited for, or because of which the request was refused. Both events of a request have the same id, and so does the refusal on the wire. An absent `action` means forwarded; an absent `mode` means `enforce`. An entry of `shadow` says what a policy that is not enforced would have decided: `verdict policy rule reason`; without `policy` it is what all policies together would have, under `policies.mode: observe`.',
+  ],
+  [
+    'approval',
+    'In `approval.*`: `id asked_by state rules rules_digest parties party proof person{iss,sub} shown asked_at expires_at answered_at usable_until remembered_until remembered`. `asked_by` is the id of the decision that asked. `rules` are the rules and flows that ask, `rules_digest` the digest of their texts. `person` answered as `party`, proved by `proof`: `login` (in a browser), `token` (with a recent `auth_time`) or `client`, which names no person. `shown` is the SHA-256 of what the person was shown. Times are RFC 3339.',
   ],
   ['findings', 'Findings of detectors: `detector direction path count action`. The content itself is never recorded.'],
   [
@@ -167,6 +171,23 @@ const TYPES: readonly (readonly [string, string])[] = [
     'pin.first-use',
     'A definition is trusted because the first listing showed it (`pinning.mode: trust-on-first-use`). `target.definition` is its digest.',
   ],
+  [
+    'approval.requested',
+    'A person is asked to approve a request. Events of approvals have the caller as `actor` (without its token), `target.upstream method name pin`, the keyed digest of the arguments as they would be forwarded, and `decision.id`: that of the decision that asked. `sallyport audit query --approval ID` prints them together with the decisions that name the approval.',
+  ],
+  [
+    'approval.granted',
+    'A yes; `approval.state` is `waiting` while others are needed. It counts only after this line is durable, as the line of an allowed request. With `proof: client`, `detail.note` says “answered by the client, perhaps without a person”.',
+  ],
+  ['approval.denied', 'A no.'],
+  [
+    'approval.expired',
+    'Nobody answered in time (`approval.state` is `waiting`), or a yes was not used in time (`granted`).',
+  ],
+  [
+    'approval.used',
+    'A request passes because of a yes: `decision.id` is that of this request. It waits for this line too. With `approval.remembered`, the yes with this id was given for an earlier call and counted again.',
+  ],
   ['config.reload', 'Files changed: `detail.result` is `applied` or `rejected`.'],
   ['admin.action', 'An access to the admin listener, including refused ones.'],
   [
@@ -209,6 +230,11 @@ const RATES: readonly (readonly string[])[] = [
   [
     '`pin.approval`, `pin.block`, `config.reload`, `admin.action` with a subject',
     'Operators, reviewers and viewers.',
+    'Always.',
+  ],
+  [
+    '`approval.*`',
+    'A verified caller with a request that needs an approval, within the bounds of what may wait; whoever answers.',
     'Always.',
   ],
   ['`lifecycle`', 'Starts, stops, and a sink that failed or whose file was moved.', 'Always.'],

@@ -5,11 +5,6 @@ import { REASONS, type Reason, type Stage } from '../../src/policy/reasons.js';
 
 type Entry = { readonly cause: string; readonly cure: string };
 
-const UNAVAILABLE: Entry = {
-  cause: 'Reserved. This version never refuses with this reason.',
-  cure: 'Nothing to do.',
-};
-
 const ENTRIES: { readonly [reason in Reason]: Entry } = {
   'malformed-request': {
     cause: 'The client did not send valid HTTP/1.1, for example TLS to a plain listener.',
@@ -167,9 +162,24 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
       'Too many requests are in flight: `limits.concurrency` of the upstream, `limits.concurrencyPerCaller`, open streams, or a full inspection queue.',
     cure: 'Look at `sallyport_inflight_requests` and the latency of the upstream. Raise the limit if the upstream can take more.',
   },
-  'approval-required': UNAVAILABLE,
-  'approval-denied': UNAVAILABLE,
-  'approval-expired': UNAVAILABLE,
+  'approval-required': {
+    cause:
+      'A rule or a flow asks for the approval of a person (`decision.rule`), and nobody has given it yet. `decision.approval` of the audit event is the id of the question; without one, too many questions of this caller stand already, or the arguments are too large to be shown.',
+    cure: 'The caller opens the link in the answer, or a reviewer answers (console, `sallyport approvals list`). Then the client sends the same request again. If nobody can answer, the control `approvals` says why.',
+  },
+  'approval-denied': {
+    cause: 'A person said no. The audit event `approval.denied` with the id in `decision.approval` says who.',
+    cure: 'The no holds for the same request until the approval expires. A request with other arguments is another question.',
+  },
+  'approval-expired': {
+    cause: 'There was a yes, but the request was not sent again before `use` of the rule had passed.',
+    cure: 'A new question stands already. Send the request again soon after the yes, or raise `use`.',
+  },
+  'approval-mismatch': {
+    cause:
+      'The same caller sent the same request, but since the question was asked the pin of the definition, or a rule that asks for the approval, has changed.',
+    cure: 'Send the request again: the person is shown it as it is now.',
+  },
   'tainted-flow': {
     cause:
       'A flow refuses the request because of results that the same issuer and subject received before. The audit event names the flow (`decision.rule`) and the decisions that delivered the results (`decision.causes`).',

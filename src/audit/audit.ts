@@ -9,7 +9,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { AuditSettings } from '../config/settings.js';
 import type { RequestRecord } from '../policy/record.js';
-import type { Admission } from '../policy/security-events.js';
+import type { Admission, RecordApproval } from '../policy/security-events.js';
 import { createRate, type RateBounds } from '../state/bounds.js';
 import type { MaskText } from '../text/escaping.js';
 import { systemErrorCode } from '../text/wording.js';
@@ -25,6 +25,7 @@ import {
 } from './chain.js';
 import {
   type AuditEvent,
+  approvalEvent,
   buildEvent,
   decisionEvent,
   type EventContext,
@@ -91,6 +92,11 @@ export interface Audit {
    * log it then.
    */
   event(event: AuditEvent): Admission;
+  /**
+   * Records what becomes of an approval; no rate holds for it. A yes and its use are awaited like the decision of an
+   * allowed request; anything else is kept while a sink cannot be written, and resolves with true at once.
+   */
+  approval: RecordApproval;
   /** Sets the versions that events carry from now on. */
   setVersions(versions: Versions): void;
   /** True if every sink can be written. */
@@ -322,7 +328,9 @@ export function createAudit(ports: AuditPorts): Audit {
   /** Callers waiting for one group of one sink share one promise, so its result is computed once. */
   let pendingGroup: { readonly appended: Promise<unknown>; readonly isDurable: Promise<boolean> } | undefined;
 
-  function isDurable(appended: Promise<unknown>): Promise<boolean> {
+  function append(event: EventText): Promise<boolean> {
+    const appended =
+      singleSink === undefined ? Promise.all(sinks.map((sink) => sink.append(event))) : singleSink.append(event);
     if (pendingGroup?.appended !== appended) {
       const recorded = appended.then(
         () => true,
@@ -334,7 +342,13 @@ export function createAudit(ports: AuditPorts): Audit {
   }
 
   return {
-    start: () => isDurable(Promise.all(sinks.map((sink) => sink.start()))).finally(() => folders.start()),
+    start: () =>
+      Promise.all(sinks.map((sink) => sink.start()))
+        .then(
+          () => true,
+          () => false,
+        )
+        .finally(() => folders.start()),
     decision(record, isAwaited = true) {
       const event = decisionEvent(record, builder.context());
       recent?.note(event, record.principal !== undefined);
@@ -343,8 +357,14 @@ export function createAudit(ports: AuditPorts): Audit {
         record.isDecisionLost = enqueueEverywhere(event, isAllowed).includes(false);
         return DURABLE;
       }
-      if (singleSink !== undefined) return isDurable(singleSink.append(event));
-      return isDurable(Promise.all(sinks.map((sink) => sink.append(event))));
+      return append(event);
+    },
+    approval(event) {
+      const text = approvalEvent(event, builder.context());
+      const isAwaited = event.change === 'granted' || event.change === 'used';
+      if (isAwaited && settings.onFailure === 'block') return append(text);
+      enqueueEverywhere(text, true);
+      return DURABLE;
     },
     outcome,
     edgeRefusal(record) {

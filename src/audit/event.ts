@@ -6,9 +6,10 @@
 // by a client.
 
 import { randomUUID } from 'node:crypto';
+import type { Approval, ApprovalAnswer } from '../policy/approval.js';
 import type { PrincipalFacts } from '../policy/principal.js';
 import type { Finding, RefusedToken, RequestRecord } from '../policy/record.js';
-import type { SecurityEvent } from '../policy/security-events.js';
+import type { RecordedApproval, SecurityEvent } from '../policy/security-events.js';
 import { recordedId } from '../protocol/json/request-ids.js';
 import {
   type MaskText,
@@ -287,10 +288,11 @@ function shadowText({ decision: { shadow } }: RequestRecord): string {
 
 /** Everything that is known of a request when it is decided. */
 function decidedText(record: RequestRecord, { gateway, mask }: EventContext): string {
-  const { policy, rule, mode, causes, shadow } = record.decision;
+  const { policy, rule, mode, causes, approval, shadow } = record.decision;
   const modeText = mode === 'enforce' ? '' : `,"mode":"${mode}"`;
   const causesText = causes === undefined ? '' : `,"causes":${quoteList(causes, MAX_LISTED)}`;
-  const ruleText = modeText + member('policy', policy) + member('rule', rule) + causesText;
+  const approvalText = approval === undefined ? '' : `,"approval":${quoteVerified(approval)}`;
+  const ruleText = modeText + member('policy', policy) + member('rule', rule) + causesText + approvalText;
   return (
     `${versionsText(record.versions ?? gateway)}${actorText(record)}${clientText(record, mask)}` +
     `${targetText(record, mask)}${argsText(record, mask)}` +
@@ -390,15 +392,83 @@ function eventMembers(event: AuditEvent, mask: MaskText | undefined, suppressed:
   }
 }
 
+function eventText(type: string, members: string, context: EventContext): EventText {
+  const { instance, version, config, policy, pins } = context.gateway;
+  return {
+    before: `${eventHead(type, context)}"instance":${quoteVerified(instance)},"epoch":"`,
+    after: `","version":${quoteVerified(version)},"config":${quoteVerified(config)},"policy":${quoteVerified(policy)},"pins":${quoteVerified(pins)}},${members}`,
+    timeMs: context.nowMs,
+  };
+}
+
 /**
  * An event other than those of a request. Members that do not apply are left out. `suppressed`: how many events before it
  * were only counted, in the types that say so.
  */
 export function buildEvent(event: AuditEvent, context: EventContext, suppressed = 0): EventText {
-  const { instance, version, config, policy, pins } = context.gateway;
-  return {
-    before: `${eventHead(event.type, context)}"instance":${quoteVerified(instance)},"epoch":"`,
-    after: `","version":${quoteVerified(version)},"config":${quoteVerified(config)},"policy":${quoteVerified(policy)},"pins":${quoteVerified(pins)}},${eventMembers(event, context.mask, suppressed)}`,
-    timeMs: context.nowMs,
-  };
+  return eventText(event.type, eventMembers(event, context.mask, suppressed), context);
+}
+
+/** Who calls, as events of requests name them, as far as an approval is bound to it. */
+function approvalCallerText({ subject: { caller } }: Approval): string {
+  const { issuer, subject, client, actors } = caller;
+  const act = actors
+    .slice(0, MAX_LISTED)
+    .map((actor) => `{"iss":${quoteVerified(actor.issuer)},"sub":${quoteVerified(actor.subject)}}`);
+  const chain = act.length === 0 ? '' : `,"act":[${act.join()}]`;
+  return `"actor":{"iss":${quoteVerified(issuer)},"sub":${quoteVerified(subject)},"client_id":${quoteVerified(client)}${chain}}`;
+}
+
+function approvalTargetText({ subject }: Approval, mask: MaskText | undefined): string {
+  const { upstream, method, name, pin } = subject;
+  // The name of a pinned definition was reviewed; any other name is text from outside.
+  const nameText = pin === undefined ? quoteForeign(name, mask) : quoteVerified(name);
+  return `"target":{"upstream":${quoteVerified(upstream)},"method":${quoteVerified(method)},"name":${nameText}${member('pin', pin)}}`;
+}
+
+/** Who answered, and how it is known; a client that answers names nobody. */
+function answerText(answer: ApprovalAnswer | undefined): string {
+  if (answer === undefined) return '';
+  const { party, proof, person } = answer;
+  const who =
+    proof === 'client'
+      ? ''
+      : `,"person":{"iss":${quoteVerified(person.issuer)},"sub":${quoteVerified(person.subject)}}`;
+  return `,"party":"${party}","proof":"${proof}"${who}`;
+}
+
+function timeMember(name: string, atMs: number | undefined): string {
+  return atMs === undefined ? '' : `,"${name}":"${new Date(atMs).toISOString()}"`;
+}
+
+/** What a person is asked, by digest, and what became of it. */
+function approvalText({ approval, answer, isRemembered }: RecordedApproval): string {
+  const { id, state, demand, shown, decisionId, subject } = approval;
+  const { createdAtMs, expiresAtMs, usableUntilMs, rememberedUntilMs } = approval;
+  const parties = (['caller', 'reviewer'] as const).filter((party) => demand[party] !== undefined);
+  return (
+    `"approval":{"id":${quoteVerified(id)},"asked_by":${quoteVerified(decisionId)},"state":"${state}"` +
+    `,"rules":${quoteList(demand.rules, MAX_LISTED)},"rules_digest":${quoteVerified(subject.rules)}` +
+    `,"parties":${quoteList(parties, MAX_LISTED)}${answerText(answer)},"shown":${quoteVerified(shown)}` +
+    `${timeMember('asked_at', createdAtMs)}${timeMember('expires_at', expiresAtMs)}` +
+    `${timeMember('answered_at', answer?.atMs)}${timeMember('usable_until', usableUntilMs)}` +
+    `${timeMember('remembered_until', rememberedUntilMs)}${isRemembered === true ? ',"remembered":true' : ''}}`
+  );
+}
+
+/** What is written of an answer for which nobody has to have been there. */
+export const ANSWERED_BY_CLIENT = 'answered by the client, perhaps without a person';
+
+/**
+ * An event of an approval. Its decision is the one that used the yes, and otherwise the one that asked. Never the
+ * arguments or the definition: what was shown is named by its digest.
+ */
+export function approvalEvent(event: RecordedApproval, context: EventContext): EventText {
+  const { change, approval, answer, decisionId = approval.decisionId } = event;
+  const note = answer?.proof === 'client' ? `,"detail":${detailText({ note: ANSWERED_BY_CLIENT })}` : '';
+  const members =
+    `${approvalCallerText(approval)},${approvalTargetText(approval, context.mask)}` +
+    `,"args":{"digest":${quoteVerified(approval.subject.args)}},"decision":{"id":${quoteVerified(decisionId)}}` +
+    `,${approvalText(event)}${note}`;
+  return eventText(`approval.${change}`, members, context);
 }

@@ -17,6 +17,8 @@ type AuditFilter = {
   readonly reason?: string | undefined;
   /** Only outcomes whose client got something else than the upstream sent. */
   readonly altered?: boolean | undefined;
+  /** Id of an approval: its own events, and the decisions that name it. */
+  readonly approval?: string | undefined;
   /** Milliseconds since the epoch: events at or after it. */
   readonly sinceMs?: number | undefined;
 };
@@ -39,7 +41,7 @@ const LEFT_OUT = {
       mode: 'enforce',
       stage: undefined,
     },
-    ...{ policy: null, rule: null, reasons: [], causes: [], shadow: [] },
+    ...{ policy: null, rule: null, reasons: [], causes: [], approval: undefined, shadow: [] },
   },
   result: {
     ...{ status: undefined, http: null, rpc_code: null, bytes: null, digest: null },
@@ -121,7 +123,7 @@ export function createEventJoiner(): (record: AuditRecord, length: number) => Jo
 
 /** True if the event matches the filter. */
 export function isMatch(record: AuditRecord, filter: AuditFilter): boolean {
-  const { type, subject, upstream, reason, altered, sinceMs } = filter;
+  const { type, subject, upstream, reason, altered, approval, sinceMs } = filter;
   const reasons = valueAt(record, 'decision', 'reasons');
   return (
     (type === undefined || record['type'] === type) &&
@@ -129,13 +131,19 @@ export function isMatch(record: AuditRecord, filter: AuditFilter): boolean {
     (upstream === undefined || valueAt(record, 'target', 'upstream') === upstream) &&
     (reason === undefined || (Array.isArray(reasons) && reasons.includes(reason))) &&
     (altered !== true || isAltered(record)) &&
+    (approval === undefined || approvalOf(record) === approval) &&
     (sinceMs === undefined || Date.parse(String(record['time'])) >= sinceMs)
   );
 }
 
-/** True if this is the id of the event or of the decision it belongs to. */
+/** The id of the approval that an event is of, or that a decision names. */
+function approvalOf(record: AuditRecord): unknown {
+  return valueAt(record, 'approval', 'id') ?? valueAt(record, 'decision', 'approval');
+}
+
+/** True if this is the id of the event, of the decision it belongs to, or of the approval. */
 export function hasId(record: AuditRecord, id: string): boolean {
-  return record['id'] === id || valueAt(record, 'decision', 'id') === id;
+  return record['id'] === id || valueAt(record, 'decision', 'id') === id || approvalOf(record) === id;
 }
 
 function quoteIfNeeded(value: unknown): string {
@@ -205,6 +213,18 @@ function detailOf(record: AuditRecord): string {
     .join(' ');
 }
 
+/** Which approval an event is of, what asks for it and who answered how; empty for other events. */
+function describeApproval(record: AuditRecord): string {
+  const approval = record['approval'];
+  if (!isObject(approval)) return '';
+  const { id, rules, party, proof, remembered } = approval;
+  const person = valueAt(approval, 'person', 'sub');
+  const asked = Array.isArray(rules) ? rules.map(quoteIfNeeded).join(',') : '';
+  const who = person === undefined ? [] : [quoteIfNeeded(person)];
+  const answered = party === undefined ? [] : [...who, `as ${quoteIfNeeded(party)} by ${quoteIfNeeded(proof)}`];
+  return [quoteIfNeeded(id), asked, ...answered, ...(remembered === true ? ['remembered'] : [])].join(' ');
+}
+
 /** The result of an outcome and how long it took; a request that was refused has no result. */
 function resultOf(record: AuditRecord): string {
   if (record['type'] !== 'mcp.outcome') return '';
@@ -266,12 +286,17 @@ export function renderAuditRow(record: AuditRecord): string {
     );
   }
   const decision = record['decision'];
-  if (isObject(decision)) {
+  const approval = describeApproval(record);
+  if (approval !== '') parts.push(approval);
+  if (isObject(decision) && approval !== '') parts.push(quoteIfNeeded(decision['id']));
+  else if (isObject(decision)) {
     parts.push(`${quoteIfNeeded(decision['action'])} ${reasonsOf(record) || quoteIfNeeded(decision['rule'])}`);
     parts.push(quoteIfNeeded(decision['id']));
   }
   const result = resultOf(record);
   if (result !== '') parts.push(result);
+  const named = valueAt(record, 'decision', 'approval');
+  if (typeof named === 'string') parts.push(`approval: ${quoteIfNeeded(named)}`);
   const cause = describeCause(record);
   if (cause !== '') parts.push(`cause: ${cause}`);
   if (isAltered(record)) parts.push(`altered: ${describeFindings(record)}`);

@@ -6,7 +6,7 @@ import { createAuditFile, createAuditStream } from '../audit/file.js';
 import { createRecentDecisions, type RecentDecisions } from '../audit/query.js';
 import { redactForRecord } from '../inspection/capture.js';
 import { createEvents, type Events } from '../policy/events.js';
-import type { RecordEvent } from '../policy/security-events.js';
+import type { RecordApproval, RecordEvent } from '../policy/security-events.js';
 import type { KeyRing } from '../state/derived-keys.js';
 import { type Controls, createControls } from '../telemetry/controls.js';
 import { createLogListeners } from '../telemetry/event-log.js';
@@ -19,6 +19,7 @@ export type Observability = Pick<Events, 'emit'> & {
   readonly listenerErrors: Events['errors'];
   /** Records a security event in the audit log. */
   readonly record: RecordEvent;
+  readonly recordApproval: RecordApproval;
   readonly metrics: Metrics;
   readonly controls: Controls;
   readonly audit: Audit;
@@ -88,6 +89,7 @@ export function createObservability({ settings, hashes }: Version, ports: Observ
     emit,
     listenerErrors,
     record: audit.event,
+    recordApproval: audit.approval,
     controls,
     audit,
     recent,

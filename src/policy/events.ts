@@ -3,8 +3,10 @@
 // for the feature or for the other listeners. The audit log does not listen: what it has to record passes through
 // src/audit/audit.ts, which can refuse.
 
+import type { ApprovalParty } from './approval.js';
 import type { PinState } from './definitions.js';
 import type { RequestRecord } from './record.js';
+import type { ApprovalEvent } from './security-events.js';
 
 export type ControlState = 'armed' | 'degraded' | 'off';
 
@@ -18,6 +20,8 @@ type Item = AtUpstream & { readonly kind: string; readonly name: string };
  */
 type Recorded = { readonly suppressed: number | undefined };
 type Names = { has(name: string): boolean };
+/** `oldestMs`: how long the oldest has waited; 0 if none waits. */
+type WaitingCount = { readonly count: number; readonly oldestMs: number };
 
 /** Every event by its name, with what is known of it. */
 export type GatewayEvents = {
@@ -44,6 +48,15 @@ export type GatewayEvents = {
   readonly connectionFailed: AtUpstream & { readonly what: 'credentials' | 'connection'; readonly detail: string };
   readonly issuerIncomplete: { readonly issuer: string; readonly detail: string };
   readonly keysFetched: { readonly issuer: string; readonly atSeconds: number };
+
+  // Approvals.
+  readonly approval: ApprovalEvent;
+  /** Nobody was asked, because too many questions stand already; the parties that would have been. */
+  readonly approvalCrowded: { readonly parties: readonly ApprovalParty[] };
+  /** What waits for an answer, by the party that has not given one: over all replicas where they share a store. */
+  readonly approvalsCounted: {
+    readonly waiting: { readonly [party in ApprovalParty]: WaitingCount };
+  };
 
   // Definitions.
   readonly drifted: Item & { readonly change: string; readonly isPinned: boolean } & Recorded;

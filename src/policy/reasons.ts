@@ -113,9 +113,30 @@ export const REASONS = {
   'policy-error': refusal('decide', 'error', 1500, 'A policy rule could not be evaluated, so the request was refused.'),
   'rate-limited': refusal('settle', 'info', 1429, 'Rate limit exceeded.'),
   overloaded: unavailable('edge', 1503, 'Too many requests are in progress. Try again later.'),
-  'approval-required': refusal('settle', 'info', 1401, 'This request requires approval.'),
-  'approval-denied': refusal('settle', 'info', 1402, 'The approval was denied.'),
-  'approval-expired': refusal('settle', 'info', 1410, 'The approval has expired.'),
+  'approval-required': refusal(
+    'settle',
+    'info',
+    1401,
+    'This request needs the approval of a person and was not carried out. Once it is approved, send the same request again, unchanged.',
+  ),
+  'approval-denied': refusal(
+    'settle',
+    'info',
+    1402,
+    'A person refused this request. Sent again, it is refused without asking anybody, until the refusal expires.',
+  ),
+  'approval-expired': refusal(
+    'settle',
+    'info',
+    1410,
+    'The approval of this request was not used in time, so a person has been asked again. Once it is approved, send the same request again, unchanged.',
+  ),
+  'approval-mismatch': refusal(
+    'settle',
+    'info',
+    1411,
+    'This request, its definition or the rules that decide it have changed since it was approved, so the approval is void. Send the request again to ask for another one.',
+  ),
   'tainted-flow': refusal(
     'settle',
     'warn',

@@ -73,6 +73,7 @@ export function openRecord(
       mode: 'enforce',
       shadow: NO_SHADOW,
       causes: undefined,
+      approval: undefined,
       detail: undefined,
     },
     findings: [],
@@ -184,6 +185,8 @@ export type RequestRecord = {
     readonly shadow: readonly ShadowDecision[];
     /** The decisions that caused this one. */
     readonly causes?: readonly string[] | undefined;
+    /** Id of the approval that was used, that stands, or because of which the request was refused. */
+    readonly approval?: string | undefined;
     /** What was wrong, in one clause: of an upstream's answer, or of what a caller sent. */
     readonly detail?: string | undefined;
   };

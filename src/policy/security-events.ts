@@ -1,7 +1,9 @@
 // What the audit log records besides requests, as the features say it: refused tokens, definitions that drift, are
-// approved or are trusted, reloads, and what administrators do. Whoever records one is given `RecordEvent`, which is
-// src/audit/audit.ts. Decisions and outcomes of requests are recorded from their record (record.ts).
+// approved or are trusted, reloads, approvals, and what administrators do. Whoever records one is given `RecordEvent` or
+// `RecordApproval`, which is src/audit/audit.ts. Decisions and outcomes of requests are recorded from their record
+// (record.ts).
 
+import type { Approval, ApprovalAnswer } from './approval.js';
 import type { RefusedToken } from './record.js';
 
 /** `detail` of the line in the log holds what has no member of its own. */
@@ -77,3 +79,32 @@ export type Admission = number | undefined;
 
 /** Records an event, or only counts it where it is above its rate; whoever reports the event says which. */
 export type RecordEvent = (event: SecurityEvent) => Admission;
+
+/** What becomes of an approval. `void`: the call or its rules are others than those that were shown. */
+export type ApprovalChange = 'requested' | 'granted' | 'denied' | 'expired' | 'used' | 'void';
+
+/**
+ * A question to a person, or what became of it. `approval` is as it is once the change is made; one that expired, as it
+ * was. `granted` is each yes, of which several may be needed.
+ */
+export type ApprovalEvent = {
+  readonly change: ApprovalChange;
+  readonly approval: Approval;
+  /** Of `granted` and `denied`. */
+  readonly answer?: ApprovalAnswer | undefined;
+  /** Of `used`: the decision that used the yes. */
+  readonly decisionId?: string | undefined;
+  /** Of `used`: the yes was given for an earlier call, and counts again. */
+  readonly isRemembered?: boolean | undefined;
+};
+
+/**
+ * What the audit log has a line for. A void yes has none of its own: the decision that refuses because of it names it.
+ */
+export type RecordedApproval = ApprovalEvent & { readonly change: Exclude<ApprovalChange, 'void'> };
+
+/**
+ * Records an approval, whatever else is recorded. INVARIANT: a yes counts, and is used, only after this has resolved with
+ * true; with false, what depends on it is refused (`audit-unavailable`). Other changes need not wait. Never rejects.
+ */
+export type RecordApproval = (event: RecordedApproval) => Promise<boolean>;

@@ -3,6 +3,7 @@
 import type { ControlState, GatewayEvents, Listeners } from '../policy/events.js';
 import { REASONS, type Reason } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
+import type { ApprovalChange } from '../policy/security-events.js';
 import type { MaskText } from '../text/escaping.js';
 import { errorCode } from '../text/wording.js';
 import type { Log, LogFields } from './log.js';
@@ -16,6 +17,15 @@ const CONTROL_LINES: { readonly [state in ControlState]: string } = {
 const CONNECTION_LINES: { readonly [what in GatewayEvents['connectionFailed']['what']]: string } = {
   credentials: 'credentials for an upstream could not be obtained',
   connection: 'connection to an upstream failed',
+};
+
+const APPROVAL_LINES: { readonly [change in ApprovalChange]: string } = {
+  requested: 'approval requested',
+  granted: 'approval granted',
+  denied: 'approval denied',
+  expired: 'approval expired',
+  used: 'approval used',
+  void: 'approval is void',
 };
 
 const DIAGNOSTIC_LEVELS = { error: 'error', warning: 'warn', note: 'info' } as const;
@@ -50,6 +60,15 @@ export function createLogListeners(log: Log, mask: MaskText): Listeners {
       if (reason !== undefined && suppressed !== undefined) logRefusal(log, record, reason, suppressed);
     },
     failed: ({ decision, error }) => log.write('error', 'request failed', { decision, code: errorCode(error) }),
+
+    approval({ change, approval, answer, decisionId = approval.decisionId }) {
+      const { id, subject, demand } = approval;
+      const party = answer === undefined ? '' : `by the ${answer.party}; `;
+      log.write(change === 'used' ? 'debug' : 'info', APPROVAL_LINES[change], {
+        ...{ upstream: subject.upstream, decision: decisionId, approval: id },
+        detail: `${party}${demand.rules.join(', ')}`,
+      });
+    },
 
     reachable({ pins, protocols, ...at }) {
       const fields = { ...at, protocol: protocols.join(', ') };

@@ -22,6 +22,9 @@ const OPERATION_BUCKETS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60,
 /** For the time of the gateway itself: 50 µs to 100 ms. */
 const OVERHEAD_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1];
 
+/** For the time that a person takes: a second to a day. */
+const ANSWER_BUCKETS = [1, 5, 15, 30, 60, 120, 300, 600, 1_800, 3_600, 14_400, 86_400];
+
 export const METRICS = {
   mcp_server_operation_duration_seconds: {
     kind: 'histogram',
@@ -115,6 +118,27 @@ export const METRICS = {
     kind: 'gauge',
     help: 'Always 1; the labels are the hashes of the files in force.',
     labels: ['config_hash', 'policy_hash', 'pins_hash'],
+  },
+  sallyport_approvals_waiting: {
+    kind: 'gauge',
+    help: 'Approvals that wait for an answer of a party, in the state that replicas share: every replica says the same.',
+    labels: ['party'],
+  },
+  sallyport_approvals_oldest_waiting_seconds: {
+    kind: 'gauge',
+    help: 'How long the oldest approval has waited for an answer of a party; 0 if none waits.',
+    labels: ['party'],
+  },
+  sallyport_approvals_total: {
+    kind: 'counter',
+    help: 'What became of approvals: requested, granted, denied, expired, used, remembered (used again), mismatch (void), or crowded (nobody was asked). One that needs both parties counts for each.',
+    labels: ['party', 'outcome'],
+  },
+  sallyport_approval_answer_seconds: {
+    kind: 'histogram',
+    help: 'Time from a question to its answer, granted or denied.',
+    labels: ['party', 'outcome'],
+    buckets: ANSWER_BUCKETS,
   },
   sallyport_audit_events_total: {
     kind: 'counter',

@@ -5,9 +5,11 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { AuditMeters } from '../audit/audit.js';
 import type { Settings } from '../config/settings.js';
+import { type ApprovalParty, openParties } from '../policy/approval.js';
 import type { ControlState, GatewayEvents, Listeners } from '../policy/events.js';
 import { isReason, REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
+import type { ApprovalEvent } from '../policy/security-events.js';
 import { findMethod } from '../protocol/methods.js';
 import { METRIC_NAMES, METRICS, type MetricName, type MetricRow, OTHER, TOOL_LABEL } from './metric-table.js';
 
@@ -283,6 +285,29 @@ function recordContent(families: Families, record: RequestRecord, upstream: stri
   families.sallyport_tools_list_bytes.write(list.visibleBytes, upstream, 'visible');
 }
 
+const PARTIES: readonly ApprovalParty[] = ['caller', 'reviewer'];
+
+function outcomeOfApproval({ change, isRemembered }: ApprovalEvent): string {
+  if (change === 'void') return 'mismatch';
+  return change === 'used' && isRemembered === true ? 'remembered' : change;
+}
+
+/** Whom a change of an approval concerns: who answered, who did not in time, or everybody who is asked. */
+function partiesOf({ change, approval, answer }: ApprovalEvent): readonly ApprovalParty[] {
+  if (answer !== undefined) return [answer.party];
+  if (change === 'expired' && approval.state === 'waiting') return openParties(approval);
+  return PARTIES.filter((party) => approval.demand[party] !== undefined);
+}
+
+function recordApproval(families: Families, event: ApprovalEvent): void {
+  const { answer, approval } = event;
+  const outcome = outcomeOfApproval(event);
+  for (const party of partiesOf(event)) families.sallyport_approvals_total.write(1, party, outcome);
+  if (answer === undefined) return;
+  const waitedMs = Math.max(0, answer.atMs - approval.createdAtMs);
+  families.sallyport_approval_answer_seconds.write(waitedMs / 1000, answer.party, outcome);
+}
+
 function loadOf({ mcp_client_operation_duration_seconds: family }: Families, upstream: string) {
   const values = family.values().filter(({ labels }) => labels['upstream'] === upstream);
   const buckets = new Map<number, number>();
@@ -348,6 +373,16 @@ export function createMetrics(
     unlisted: ({ upstream }) => families.sallyport_upstream_up.write(0, upstreamLabel(upstream)),
     keysFetched: ({ issuer, atSeconds }) =>
       families.sallyport_jwks_last_success_timestamp_seconds.write(atSeconds, issuers.has(issuer) ? issuer : OTHER),
+    approval: (event) => recordApproval(families, event),
+    approvalCrowded({ parties }) {
+      for (const party of parties) families.sallyport_approvals_total.write(1, party, 'crowded');
+    },
+    approvalsCounted({ waiting }) {
+      for (const party of PARTIES) {
+        families.sallyport_approvals_waiting.write(waiting[party].count, party);
+        families.sallyport_approvals_oldest_waiting_seconds.write(waiting[party].oldestMs / 1000, party);
+      }
+    },
     drifted: ({ upstream, change }) => families.sallyport_tool_drift_total.write(1, upstreamLabel(upstream), change),
     found({ upstream, found, action }) {
       const labels = [upstreamLabel(upstream), 'to-client', `definition-${found}`, action];

@@ -274,7 +274,9 @@ const TOKENS: { readonly [reason in Reason]?: Presented } = {
 };
 
 /** Reasons of what is not available in this version. */
-const UNUSED: readonly Reason[] = ['approval-required', 'approval-denied', 'approval-expired'];
+const UNUSED: readonly Reason[] = [
+  ...(['approval-required', 'approval-denied', 'approval-expired', 'approval-mismatch'] as const),
+];
 
 const HEAD = 'version: 1\npolicy: laws\nrules:\n';
 const EVERYTHING = 'upstreams: ["*"], tools: ["*"], prompts: ["*"], resources: ["**"], templates: ["repo://{x}"]';

@@ -180,14 +180,15 @@ function configureReadCommands(command: Commander, io: CliIo, ports: AuditFilePo
     .option('--upstream <name>', 'name of the upstream')
     .option('--reason <reason>', 'reason of a refusal')
     .option('--altered', 'only results that were changed on their way to the client')
+    .option('--approval <id>', 'only events of an approval, and decisions that name it')
     .option('--since <time>', 'start time: RFC 3339, or a duration before now, for example 30m')
     .option('--json', 'print JSON, with all members of each event')
     .action(async (files: string[], options: Omit<AuditQueryOptions, 'files'>) =>
       finish(await runAuditQuery({ ...options, files }, io, ports)),
     );
-  const show = command.command('show').description('Print one event, or all events of one decision.');
+  const show = command.command('show').description('Print one event, or all events of one decision or approval.');
   withFileOptions(show, io, 1)
-    .argument('<id>', 'id of a decision or an event')
+    .argument('<id>', 'id of a decision, an approval or an event')
     .argument('[files...]', FILES_ARGUMENT)
     .option('--json', 'print JSON, with all members of each event')
     .action(async (id: string, files: string[], options: Omit<AuditShowOptions, 'id' | 'files'>) =>

@@ -193,6 +193,8 @@ export type AuditQueryOptions = FileSelection & {
   readonly reason?: string;
   /** Only outcomes whose client got something else than the upstream sent. */
   readonly altered?: boolean;
+  /** Id of an approval. */
+  readonly approval?: string;
   /** RFC 3339, or a duration before now: `90s 30m 6h 7d`. */
   readonly since?: string;
   readonly json?: boolean;

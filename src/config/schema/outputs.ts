@@ -145,6 +145,10 @@ const DECISION = group('What was decided, where and why.', {
   rule: MAYBE_TEXT,
   reasons: TEXTS,
   causes: TEXTS,
+  approval: {
+    type: 'string',
+    description: 'Id of the approval that was used, that is waited for, or because of which it was refused.',
+  },
   detail: TEXT,
   shadow: {
     type: 'array',
@@ -200,9 +204,35 @@ const REFUSED_TOKEN: Readonly<Record<string, Schema>> = {
   presented_type: TEXT,
 };
 
+const TIME: Schema = { type: 'string', format: 'date-time' };
+
+const ASKED_APPROVAL = group('A question to a person, and what became of it.', {
+  id: TEXT,
+  asked_by: { type: 'string', description: 'Id of the decision that asked.' },
+  state: { type: 'string', enum: ['waiting', 'granted', 'denied', 'used', 'void'] },
+  rules: { ...TEXTS, description: 'The rules and flows that ask, as `policy/rule`.' },
+  rules_digest: { type: 'string', description: 'Digest of their texts.' },
+  parties: { type: 'array', items: { type: 'string', enum: ['caller', 'reviewer'] } },
+  party: { type: 'string', enum: ['caller', 'reviewer'], description: 'As whom somebody answered.' },
+  proof: {
+    type: 'string',
+    enum: ['login', 'token', 'client'],
+    description: '`client`: answered by the client, perhaps without a person.',
+  },
+  person: group('Who answered, as a login or a token proved it.', { iss: TEXT, sub: TEXT }),
+  shown: { type: 'string', description: 'SHA-256 of what the person was shown.' },
+  asked_at: TIME,
+  expires_at: TIME,
+  answered_at: TIME,
+  usable_until: TIME,
+  remembered_until: TIME,
+  remembered: { type: 'boolean', description: 'The yes was given for an earlier call, and counted again.' },
+});
+
 export const EVENT_TYPES: readonly string[] = [
   ...['mcp.decision', 'mcp.outcome', 'auth.failure', 'pin.drift', 'pin.approval', 'pin.block'],
   ...['pin.finding', 'pin.first-use'],
+  ...['approval.requested', 'approval.granted', 'approval.denied', 'approval.expired', 'approval.used'],
   ...['config.reload', 'admin.action', 'lifecycle', 'checkpoint'],
 ];
 
@@ -238,6 +268,7 @@ const EVENT_MEMBERS: Readonly<Record<string, Schema>> = {
     captured: { type: 'object', additionalProperties: TEXT },
   }),
   decision: DECISION,
+  approval: ASKED_APPROVAL,
   findings: FINDINGS,
   result: RESULT,
   latency_ms: group('Milliseconds spent.', {

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { AuditMeters } from '../../../src/audit/audit.js';
 import type { EventContext } from '../../../src/audit/event.js';
+import type { Approval, ApprovalAnswer } from '../../../src/policy/approval.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import type { RequestRecord } from '../../../src/policy/record.js';
 import { createKeyRing } from '../../../src/state/derived-keys.js';
@@ -83,6 +84,65 @@ export function sampleRecord(change: Partial<RequestRecord> = {}): RequestRecord
     },
     latency: { auth: 0.1, policy: 0.2, inspect: 0.3, upstream: 12 },
     trace: undefined,
+    ...change,
+  };
+}
+
+/** An approval of the call of `sampleRecord`, which a reviewer has to give. */
+export function sampleApproval(change: Partial<Approval> = {}): Approval {
+  return {
+    id: 'approval-1',
+    subject: {
+      caller: {
+        issuer: principal.issuerUrl,
+        issuerName: 'corp',
+        subject: 'alice',
+        client: 'cli',
+        match: undefined,
+        actors: [{ issuer: principal.issuerUrl, subject: 'agent-7' }],
+      },
+      upstream: 'github',
+      method: 'tools/call',
+      name: 'get_issue',
+      args: 'args-digest',
+      pin: 'd'.repeat(64),
+      rules: 'r'.repeat(64),
+    },
+    demand: {
+      rules: ['github/ask'],
+      reasons: ['it deletes'],
+      caller: undefined,
+      reviewer: { groups: [], count: 1 },
+      expiresMs: 600_000,
+      useMs: 120_000,
+    },
+    content: {
+      args: '{"owner":"what-was-shown"}',
+      definition: { description: 'what-was-shown' },
+      selfReported: undefined,
+      labels: [],
+      findings: [],
+      sensitive: [],
+    },
+    shown: 'e'.repeat(64),
+    decisionId: '0b7e9f0e-6f5d-4a43-9d1c-2d7c3f1d8a11',
+    createdAtMs: NOW,
+    expiresAtMs: NOW + 600_000,
+    answers: [],
+    state: 'waiting',
+    usableUntilMs: undefined,
+    rememberedUntilMs: undefined,
+    ...change,
+  };
+}
+
+export function sampleAnswer(change: Partial<ApprovalAnswer> = {}): ApprovalAnswer {
+  return {
+    party: 'reviewer',
+    verdict: 'granted',
+    person: { issuer: 'https://staff.example.com', subject: 'rita', match: undefined },
+    proof: 'login',
+    atMs: NOW + 20_000,
     ...change,
   };
 }

@@ -5,7 +5,7 @@ import type { EventName, GatewayEvents } from '../../../src/policy/events.js';
 import type { Reason } from '../../../src/policy/reasons.js';
 import { METRIC_NAMES, METRICS } from '../../../src/telemetry/metric-table.js';
 import { createFamily, createMetrics, type Metrics } from '../../../src/telemetry/metrics.js';
-import { sampleRecord } from '../audit/samples.js';
+import { NOW, sampleAnswer, sampleApproval, sampleRecord } from '../audit/samples.js';
 
 const names = {
   upstreams: new Map([['github', {}]]),
@@ -126,6 +126,52 @@ describe('createMetrics', () => {
       ),
     ).toBe(1);
     expect(await valueIn(metrics, `mcp_client_operation_duration_seconds_count{${CALL},error_type=""}`)).toBe(1);
+  });
+
+  it('counts what becomes of approvals, by the party that it concerns, and how long an answer takes', async () => {
+    const metrics = make();
+    const login = { proof: 'login', remember: undefined } as const;
+    const both = sampleApproval({ demand: { ...sampleApproval().demand, caller: login } });
+    const answer = sampleAnswer();
+    const answered = { ...both, answers: [answer] };
+    const change = (event: GatewayEvents['approval']) => emitTo(metrics, 'approval', event);
+    change({ change: 'requested', approval: both });
+    change({ change: 'granted', approval: answered, answer });
+    change({ change: 'denied', approval: both, answer: sampleAnswer({ party: 'caller', verdict: 'denied' }) });
+    // The reviewer has answered, the caller has not.
+    change({ change: 'expired', approval: answered });
+    change({ change: 'used', approval: { ...sampleApproval(), state: 'used' } });
+    change({ change: 'used', approval: { ...sampleApproval(), state: 'used' }, isRemembered: true });
+    change({ change: 'void', approval: { ...sampleApproval(), state: 'void' } });
+    emitTo(metrics, 'approvalCrowded', { parties: ['reviewer'] });
+    const text = (await series(metrics)).filter((line) => line.startsWith('sallyport_approval'));
+    const counted = text.flatMap(
+      (line) => /^sallyport_approvals_total\{(.*)\} (\d+)$/.exec(line)?.slice(1).join(' ') ?? [],
+    );
+    expect(counted.sort()).toEqual(
+      [
+        'party="caller",outcome="requested" 1',
+        'party="reviewer",outcome="requested" 1',
+        'party="reviewer",outcome="granted" 1',
+        'party="caller",outcome="denied" 1',
+        'party="caller",outcome="expired" 1',
+        'party="reviewer",outcome="used" 1',
+        'party="reviewer",outcome="remembered" 1',
+        'party="reviewer",outcome="mismatch" 1',
+        'party="reviewer",outcome="crowded" 1',
+      ].sort(),
+    );
+    const took = 'sallyport_approval_answer_seconds_sum{party="reviewer",outcome="granted"}';
+    expect(await valueIn(metrics, took)).toBe((answer.atMs - NOW) / 1000);
+  });
+
+  it('says how many approvals wait, and for how long the oldest has', async () => {
+    const metrics = make();
+    const waiting = { caller: { count: 2, oldestMs: 90_000 }, reviewer: { count: 0, oldestMs: 0 } };
+    emitTo(metrics, 'approvalsCounted', { waiting });
+    expect(await valueIn(metrics, 'sallyport_approvals_waiting{party="caller"}')).toBe(2);
+    expect(await valueIn(metrics, 'sallyport_approvals_waiting{party="reviewer"}')).toBe(0);
+    expect(await valueIn(metrics, 'sallyport_approvals_oldest_waiting_seconds{party="caller"}')).toBe(90);
   });
 
   it('[O-40] knows the buckets that the contract states', async () => {
