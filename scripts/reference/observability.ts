@@ -125,7 +125,7 @@ const MEMBERS: readonly (readonly [string, string])[] = [
   ],
   [
     'approval',
-    'In `approval.*`: `id asked_by state rules rules_digest parties party proof person{iss,sub} shown asked_at expires_at answered_at usable_until remembered_until remembered`. `asked_by` is the id of the decision that asked. `rules` are the rules and flows that ask, `rules_digest` the digest of their texts. `person` answered as `party`, proved by `proof`: `login` (in a browser), `token` (with a recent `auth_time`) or `client`, which names no person. `shown` is the SHA-256 of what the person was shown. Times are RFC 3339.',
+    'In `approval.*`: `id asked_by rules rules_digest parties waits_for party proof person{iss,sub} shown asked_at expires_at answered_at usable_until remembered_until remembered`. `asked_by` is the id of the decision that asked. `rules` are the rules and flows that ask, `rules_digest` the digest of their texts, `parties` who is asked (`caller`, `reviewer`), and `waits_for`, while the question stands, who has not said yes. `person` answered as `party`, proved by `proof`: `login` (in a browser), `token` (with a recent `auth_time`) or `client`, which names no person. `shown` is the SHA-256 of what the person was shown. Times are RFC 3339.',
   ],
   ['findings', 'Findings of detectors: `detector direction path count action`. The content itself is never recorded.'],
   [
@@ -177,12 +177,12 @@ const TYPES: readonly (readonly [string, string])[] = [
   ],
   [
     'approval.granted',
-    'A yes; `approval.state` is `waiting` while others are needed. It counts only after this line is durable, as the line of an allowed request. With `proof: client`, `detail.note` says “answered by the client, perhaps without a person”.',
+    'A yes. While others are needed, `approval.waits_for` names them. It counts only after this line is durable, as the line of an allowed request. With `proof: client`, `detail.note` says “answered by the client, perhaps without a person”.',
   ],
   ['approval.denied', 'A no.'],
   [
     'approval.expired',
-    'Nobody answered in time (`approval.state` is `waiting`), or a yes was not used in time (`granted`).',
+    'Not everybody answered in time (`approval.waits_for` says who), or a yes was not used in time (`approval.waits_for` is empty). Of all replicas, one writes it.',
   ],
   [
     'approval.used',

@@ -360,6 +360,7 @@ export function createAudit(ports: AuditPorts): Audit {
       return append(event);
     },
     approval(event) {
+      if (event.change === 'void') return DURABLE;
       const text = approvalEvent(event, builder.context());
       const isAwaited = event.change === 'granted' || event.change === 'used';
       if (isAwaited && settings.onFailure === 'block') return append(text);

@@ -6,10 +6,10 @@
 // by a client.
 
 import { randomUUID } from 'node:crypto';
-import type { Approval, ApprovalAnswer } from '../policy/approval.js';
+import { type Approval, type ApprovalAnswer, type ApprovalParty, openParties } from '../policy/approval.js';
 import type { PrincipalFacts } from '../policy/principal.js';
 import type { Finding, RefusedToken, RequestRecord } from '../policy/record.js';
-import type { RecordedApproval, SecurityEvent } from '../policy/security-events.js';
+import type { ApprovalEvent, SecurityEvent } from '../policy/security-events.js';
 import { recordedId } from '../protocol/json/request-ids.js';
 import {
   type MaskText,
@@ -441,15 +441,24 @@ function timeMember(name: string, atMs: number | undefined): string {
   return atMs === undefined ? '' : `,"${name}":"${new Date(atMs).toISOString()}"`;
 }
 
+/** Who has still to say yes, of a question that stands or stood. */
+function waitsForText({ change, approval }: ApprovalEvent): string {
+  const isQuestion = change === 'requested' || change === 'granted' || change === 'expired';
+  return isQuestion ? `,"waits_for":${quoteList(openParties(approval), PARTIES.length)}` : '';
+}
+
+const PARTIES: readonly ApprovalParty[] = ['caller', 'reviewer'];
+
 /** What a person is asked, by digest, and what became of it. */
-function approvalText({ approval, answer, isRemembered }: RecordedApproval): string {
-  const { id, state, demand, shown, decisionId, subject } = approval;
+function approvalText(event: ApprovalEvent): string {
+  const { approval, answer, isRemembered } = event;
+  const { id, demand, shown, decisionId, subject } = approval;
   const { createdAtMs, expiresAtMs, usableUntilMs, rememberedUntilMs } = approval;
-  const parties = (['caller', 'reviewer'] as const).filter((party) => demand[party] !== undefined);
+  const parties = PARTIES.filter((party) => demand[party] !== undefined);
   return (
-    `"approval":{"id":${quoteVerified(id)},"asked_by":${quoteVerified(decisionId)},"state":"${state}"` +
+    `"approval":{"id":${quoteVerified(id)},"asked_by":${quoteVerified(decisionId)}` +
     `,"rules":${quoteList(demand.rules, MAX_LISTED)},"rules_digest":${quoteVerified(subject.rules)}` +
-    `,"parties":${quoteList(parties, MAX_LISTED)}${answerText(answer)},"shown":${quoteVerified(shown)}` +
+    `,"parties":${quoteList(parties, PARTIES.length)}${waitsForText(event)}${answerText(answer)},"shown":${quoteVerified(shown)}` +
     `${timeMember('asked_at', createdAtMs)}${timeMember('expires_at', expiresAtMs)}` +
     `${timeMember('answered_at', answer?.atMs)}${timeMember('usable_until', usableUntilMs)}` +
     `${timeMember('remembered_until', rememberedUntilMs)}${isRemembered === true ? ',"remembered":true' : ''}}`
@@ -463,7 +472,7 @@ export const ANSWERED_BY_CLIENT = 'answered by the client, perhaps without a per
  * An event of an approval. Its decision is the one that used the yes, and otherwise the one that asked. Never the
  * arguments or the definition: what was shown is named by its digest.
  */
-export function approvalEvent(event: RecordedApproval, context: EventContext): EventText {
+export function approvalEvent(event: ApprovalEvent, context: EventContext): EventText {
   const { change, approval, answer, decisionId = approval.decisionId } = event;
   const note = answer?.proof === 'client' ? `,"detail":${detailText({ note: ANSWERED_BY_CLIENT })}` : '';
   const members =

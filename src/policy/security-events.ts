@@ -83,14 +83,12 @@ export type RecordEvent = (event: SecurityEvent) => Admission;
 /** What becomes of an approval. `void`: the call or its rules are others than those that were shown. */
 export type ApprovalChange = 'requested' | 'granted' | 'denied' | 'expired' | 'used' | 'void';
 
-/**
- * A question to a person, or what became of it. `approval` is as it is once the change is made; one that expired, as it
- * was. `granted` is each yes, of which several may be needed.
- */
+/** A question to a person, or what became of it. */
 export type ApprovalEvent = {
   readonly change: ApprovalChange;
+  /** With the answer, if there is one. */
   readonly approval: Approval;
-  /** Of `granted` and `denied`. */
+  /** Of `granted` and `denied`. Each yes is an event, of which several may be needed. */
   readonly answer?: ApprovalAnswer | undefined;
   /** Of `used`: the decision that used the yes. */
   readonly decisionId?: string | undefined;
@@ -99,12 +97,9 @@ export type ApprovalEvent = {
 };
 
 /**
- * What the audit log has a line for. A void yes has none of its own: the decision that refuses because of it names it.
+ * Records what becomes of an approval, whatever else is recorded. INVARIANT: a yes counts, and a request passes because of
+ * one, only after this has resolved with true; with false, what depends on it is refused (`audit-unavailable`). Other
+ * changes need not wait. A void approval has no line of its own: the decision that refuses because of it names it. Never
+ * rejects.
  */
-export type RecordedApproval = ApprovalEvent & { readonly change: Exclude<ApprovalChange, 'void'> };
-
-/**
- * Records an approval, whatever else is recorded. INVARIANT: a yes counts, and is used, only after this has resolved with
- * true; with false, what depends on it is refused (`audit-unavailable`). Other changes need not wait. Never rejects.
- */
-export type RecordApproval = (event: RecordedApproval) => Promise<boolean>;
+export type RecordApproval = (event: ApprovalEvent) => Promise<boolean>;

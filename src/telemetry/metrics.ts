@@ -292,10 +292,11 @@ function outcomeOfApproval({ change, isRemembered }: ApprovalEvent): string {
   return change === 'used' && isRemembered === true ? 'remembered' : change;
 }
 
-/** Whom a change of an approval concerns: who answered, who did not in time, or everybody who is asked. */
+/** Whom a change of an approval concerns: who answered, who did not in time, or else everybody who is asked. */
 function partiesOf({ change, approval, answer }: ApprovalEvent): readonly ApprovalParty[] {
   if (answer !== undefined) return [answer.party];
-  if (change === 'expired' && approval.state === 'waiting') return openParties(approval);
+  const open = change === 'expired' ? openParties(approval) : [];
+  if (open.length > 0) return open;
   return PARTIES.filter((party) => approval.demand[party] !== undefined);
 }
 

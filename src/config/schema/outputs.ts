@@ -206,14 +206,16 @@ const REFUSED_TOKEN: Readonly<Record<string, Schema>> = {
 
 const TIME: Schema = { type: 'string', format: 'date-time' };
 
+const PARTY: Schema = { type: 'string', enum: ['caller', 'reviewer'] };
+
 const ASKED_APPROVAL = group('A question to a person, and what became of it.', {
   id: TEXT,
   asked_by: { type: 'string', description: 'Id of the decision that asked.' },
-  state: { type: 'string', enum: ['waiting', 'granted', 'denied', 'used', 'void'] },
   rules: { ...TEXTS, description: 'The rules and flows that ask, as `policy/rule`.' },
   rules_digest: { type: 'string', description: 'Digest of their texts.' },
-  parties: { type: 'array', items: { type: 'string', enum: ['caller', 'reviewer'] } },
-  party: { type: 'string', enum: ['caller', 'reviewer'], description: 'As whom somebody answered.' },
+  parties: { type: 'array', items: PARTY, description: 'Who is asked.' },
+  waits_for: { type: 'array', items: PARTY, description: 'Who has not said yes.' },
+  party: { ...PARTY, description: 'As whom somebody answered.' },
   proof: {
     type: 'string',
     enum: ['login', 'token', 'client'],

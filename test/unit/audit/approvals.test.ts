@@ -10,15 +10,15 @@ import { createEventJoiner, hasId, isMatch, renderAuditRow } from '../../../src/
 import type { ChainWriter } from '../../../src/audit/sink.js';
 import { AUDIT_SCHEMA } from '../../../src/config/schema/outputs.js';
 import type { ApprovalAnswer } from '../../../src/policy/approval.js';
-import type { RecordedApproval } from '../../../src/policy/security-events.js';
+import type { ApprovalEvent } from '../../../src/policy/security-events.js';
 import { readAudit } from '../../support/audit-chain.js';
 import { context, countingMeters, NOW, ring, sampleAnswer, sampleApproval, sampleRecord, versions } from './samples.js';
 
 type Line = Readonly<Record<string, unknown>>;
 
-const REQUESTED: RecordedApproval = { change: 'requested', approval: sampleApproval() };
+const REQUESTED: ApprovalEvent = { change: 'requested', approval: sampleApproval() };
 
-function granted(answer: Partial<ApprovalAnswer> = {}, change = {}): RecordedApproval {
+function granted(answer: Partial<ApprovalAnswer> = {}, change = {}): ApprovalEvent {
   const approval = {
     state: 'granted',
     answers: [sampleAnswer(answer)],
@@ -28,7 +28,7 @@ function granted(answer: Partial<ApprovalAnswer> = {}, change = {}): RecordedApp
   return { change: 'granted', approval: sampleApproval(approval), answer: sampleAnswer(answer) };
 }
 
-function used(change: Partial<RecordedApproval> = {}): RecordedApproval {
+function used(change: Partial<ApprovalEvent> = {}): ApprovalEvent {
   return { ...granted(), change: 'used', answer: undefined, decisionId: 'decision-2', ...change };
 }
 
@@ -37,7 +37,7 @@ function lineOf({ before, after }: EventText): Line {
   return { ...(JSON.parse(`${before}epoch${after}}`) as Line), chain };
 }
 
-const written = (event: RecordedApproval): Line => lineOf(approvalEvent(event, context));
+const written = (event: ApprovalEvent): Line => lineOf(approvalEvent(event, context));
 
 describe('the events of approvals', () => {
   it('say who calls what, what asks for it, and what was shown by its digest alone', () => {
@@ -57,21 +57,20 @@ describe('the events of approvals', () => {
     expect(line['approval']).toEqual({
       id: 'approval-1',
       asked_by: sampleApproval().decisionId,
-      state: 'waiting',
       rules: ['github/ask'],
       rules_digest: 'r'.repeat(64),
       parties: ['reviewer'],
+      waits_for: ['reviewer'],
       shown: 'e'.repeat(64),
       asked_at: new Date(NOW).toISOString(),
       expires_at: new Date(NOW + 600_000).toISOString(),
     });
     expect(line['detail']).toBeUndefined();
-    expect(JSON.stringify(line)).not.toContain('what-was-shown');
   });
 
   it('name who answered, as whom and by which proof', () => {
     expect(written(granted({ proof: 'token' }))['approval']).toMatchObject({
-      state: 'granted',
+      waits_for: [],
       party: 'reviewer',
       proof: 'token',
       person: { iss: 'https://staff.example.com', sub: 'rita' },
@@ -79,7 +78,17 @@ describe('the events of approvals', () => {
       usable_until: new Date(NOW + 140_000).toISOString(),
     });
     const denied = written({ ...granted({ verdict: 'denied' }, { state: 'denied' }), change: 'denied' });
-    expect(denied).toMatchObject({ type: 'approval.denied', approval: { state: 'denied', person: { sub: 'rita' } } });
+    expect(denied).toMatchObject({ type: 'approval.denied', approval: { person: { sub: 'rita' } } });
+  });
+
+  it('say who has still to say yes, and of what expired whether anybody had', () => {
+    const { demand } = sampleApproval();
+    const two = { ...demand, reviewer: { groups: [], count: 2 } };
+    expect(written(granted({}, { demand: two }))['approval']).toMatchObject({ waits_for: ['reviewer'] });
+    const expired = (approval: ApprovalEvent['approval']) => written({ change: 'expired', approval })['approval'];
+    expect(expired(sampleApproval())).toMatchObject({ waits_for: ['reviewer'] });
+    expect(expired(granted().approval)).toMatchObject({ waits_for: [] });
+    expect(written(used())['approval']).not.toHaveProperty('waits_for');
   });
 
   it('name nobody where a client answered, and say so in words', () => {
@@ -217,6 +226,14 @@ describe('recording an approval', () => {
     disk.isFull = false;
     await audit.close();
     expect(await types()).toEqual(['approval.granted']);
+  });
+
+  it('a void approval has no line: the decision that refuses because of it names it', async () => {
+    const { audit } = rig();
+    await audit.start();
+    expect(await audit.approval({ change: 'void', approval: sampleApproval() })).toBe(true);
+    expect(await audit.approval(used())).toBe(true);
+    expect(await types()).toEqual(['approval.used']);
   });
 
   it('has no rate', async () => {
