@@ -418,6 +418,7 @@ function assemble(
       auditError: observability.auditError() ?? observability.auditWarning(),
       describePins: drift.describe,
       budgets: policies.budgets,
+      approvals: [],
       reloadError: current.reloadError,
       unsigned: current.unsigned,
       counterError: counters.error(),

@@ -12,6 +12,7 @@ import type {
   Settings,
   UpstreamSettings,
 } from '../config/settings.js';
+import type { ApprovalTerms } from '../policy/approval.js';
 import { BLOCK_TARGETS, type BlockTarget } from '../policy/blocks.js';
 import type { ControlState, Emit, EventName } from '../policy/events.js';
 import type { Shadow } from '../policy/rules.js';
@@ -32,6 +33,7 @@ type ControlName =
   | 'pin-signatures'
   | 'blocks'
   | 'budgets'
+  | 'approvals'
   | `authn:${string}`
   | `audience:${string}`
   | `pins:${string}`
@@ -114,7 +116,7 @@ type UpstreamStatus = {
   listingNotes(): readonly string[];
 };
 
-type ControlSources = {
+export type ControlSources = {
   readonly settings: Settings;
   readonly identity: IssuerStatuses;
   readonly runtimes: { get(upstream: string): UpstreamStatus | undefined; all(): Iterable<UpstreamStatus> };
@@ -137,7 +139,12 @@ type ControlSources = {
   readonly listenerErrors: Iterable<EventName>;
   /** The names of the budgets of all policies. */
   readonly budgets: readonly string[];
+  /** The rules and flows in force that ask a person, and whom. */
+  readonly approvals: readonly AskingRule[];
 };
+
+/** `rule`: `policy/rule` or `policy/flow`. */
+export type AskingRule = { readonly rule: string; readonly terms: ApprovalTerms };
 
 const MS_PER_SECOND = 1000;
 /** Why a control is degraded at every start, until the first listing ends. */
@@ -155,6 +162,7 @@ export function refreshControls(controls: Controls, emit: Emit, sources: Control
   setAudit(controls, settings, sources.auditError);
   controls.set('store', sources.store.state, sources.store.reason);
   setBudgets(controls, sources);
+  setApprovals(controls, sources);
   emit('storeChecked', { isUnreachable: sources.store.isUnreachable });
   setBlocks(controls, emit, sources.blocks, sources.store.state !== 'off');
   setIssuers(controls, emit, sources);
@@ -216,6 +224,40 @@ function setBudgets(controls: Controls, { budgets, settings, store }: ControlSou
   else if (settings.state.type === 'memory') controls.set('budgets', 'degraded', what);
   else if (store.isUnreachable) controls.set('budgets', 'degraded', 'calls that cost something are refused: no store');
   else controls.set('budgets', 'armed');
+}
+
+/** Whether somebody can answer what rules ask, whether a person has to, and whether the questions are kept. */
+function setApprovals(controls: Controls, { approvals, settings, store }: ControlSources): void {
+  if (approvals.length === 0) {
+    controls.set('approvals', 'off', 'no rule and no flow asks for an approval');
+    return;
+  }
+  const unreviewed = canReview(settings) ? [] : approvals.filter(({ terms }) => terms.by === 'reviewer');
+  const byClients = approvals.filter(({ terms }) => terms.by === 'caller' && terms.proof === 'client');
+  const reasons = [
+    ...(unreviewed.length === 0
+      ? []
+      : [
+          `nobody can review, because no group of admin.issuers has the role reviewer or admin: ${namesOf(unreviewed)}`,
+        ]),
+    ...(byClients.length === 0 ? [] : [`answered by clients, perhaps without a person: ${namesOf(byClients)}`]),
+    ...(store.isUnreachable ? ['what needs an approval is refused, and nothing can be answered: no store'] : []),
+  ];
+  // What is forgotten is asked again, so that nothing passes because of it.
+  const isForgotten = settings.state.type === 'memory';
+  const kept = isForgotten
+    ? ['state.type: memory, so questions and answers end with the process, and other replicas do not know of them']
+    : [];
+  controls.set('approvals', reasons.length === 0 ? 'armed' : 'degraded', [...reasons, ...kept].join('; '));
+}
+
+/** Whether anybody can be a reviewer who grants; the break-glass token only denies. */
+function canReview({ admin }: Settings): boolean {
+  return Object.values(admin?.issuers ?? {}).some(({ roles }) => roles.reviewer.length + roles.admin.length > 0);
+}
+
+function namesOf(asking: readonly AskingRule[]): string {
+  return firstOf(asking.map(({ rule }) => rule).sort(), MAX_NAMED);
 }
 
 /** Reports TLS of the data listener only; TLS that is terminated elsewhere cannot be checked here. */

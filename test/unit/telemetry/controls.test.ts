@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import type { Settings } from '../../../src/config/settings.js';
 import { createEvents } from '../../../src/policy/events.js';
-import { createControls } from '../../../src/telemetry/controls.js';
+import {
+  type AskingRule,
+  type ControlSources,
+  createControls,
+  refreshControls,
+} from '../../../src/telemetry/controls.js';
 import { NOW } from '../audit/samples.js';
 
 describe('createControls', () => {
@@ -50,5 +56,81 @@ describe('createControls', () => {
       'admin off',
       'policy removed',
     ]);
+  });
+});
+
+const TIMES = { expiresMs: 600_000, useMs: 120_000 };
+const BY_REVIEWER: AskingRule = {
+  rule: 'github/review',
+  terms: { ...TIMES, by: 'reviewer', groups: undefined, count: 1 },
+};
+const BY_LOGIN: AskingRule = {
+  rule: 'github/ask',
+  terms: { ...TIMES, by: 'caller', proof: 'login', remember: undefined },
+};
+const BY_CLIENT: AskingRule = {
+  rule: 'github/form',
+  terms: { ...TIMES, by: 'caller', proof: 'client', remember: undefined },
+};
+
+describe('the control approvals', () => {
+  const roles = (reviewer: readonly string[], admin: readonly string[] = []) => ({
+    issuers: { corp: { audience: 'admin', roles: { viewer: ['all'], reviewer, admin } } },
+  });
+
+  function stateOf(
+    approvals: readonly AskingRule[],
+    change: { admin?: object; state?: object; isUnreachable?: boolean },
+  ) {
+    const none = { statuses: () => new Map(), get: () => undefined, all: () => [], countHidden: () => 0 };
+    const { admin, state = { type: 'redis' }, isUnreachable = false } = change;
+    const { emit } = createEvents([], () => undefined);
+    const controls = createControls({ now: () => NOW, emit });
+    const settings = {
+      ...{ upstreams: new Map(), aggregates: new Map(), profiles: new Map(), signing: undefined, admin, state },
+      ...{ audit: { onFailure: 'block', sinks: [] }, listeners: { data: {} } },
+    } as unknown as Settings;
+    const sources = {
+      ...{ settings, identity: none, runtimes: none, aggregates: none, approvals, blocks: [], budgets: [] },
+      ...{ unsigned: new Set(), listenerErrors: [], store: { state: 'armed', reason: '', isUnreachable } },
+    } as unknown as ControlSources;
+    refreshControls(controls, emit, sources);
+    const row = controls.snapshot().find(({ control }) => control === 'approvals');
+    return [row?.state, row?.reason];
+  }
+
+  const NOBODY = 'nobody can review, because no group of admin.issuers has the role reviewer or admin: github/review';
+
+  it.each([
+    ['no rule asks', [], {}, 'off', 'no rule and no flow asks for an approval'],
+    ['callers are asked, with a login', [BY_LOGIN], {}, 'armed', ''],
+    ['a reviewer is asked, and there are some', [BY_REVIEWER], { admin: roles(['staff']) }, 'armed', ''],
+    ['administrators review too', [BY_REVIEWER], { admin: roles([], ['ops']) }, 'armed', ''],
+    ['a reviewer is asked without an admin listener', [BY_LOGIN, BY_REVIEWER], {}, 'degraded', NOBODY],
+    ['nobody has the role', [BY_REVIEWER], { admin: roles([]) }, 'degraded', NOBODY],
+    ['only the break-glass token is configured', [BY_REVIEWER], { admin: { issuers: {} } }, 'degraded', NOBODY],
+    [
+      'clients answer',
+      [BY_CLIENT, BY_LOGIN],
+      {},
+      'degraded',
+      'answered by clients, perhaps without a person: github/form',
+    ],
+    [
+      'the store is away',
+      [BY_LOGIN],
+      { isUnreachable: true },
+      'degraded',
+      'what needs an approval is refused, and nothing can be answered: no store',
+    ],
+    [
+      'the state is in memory',
+      [BY_LOGIN],
+      { state: { type: 'memory' } },
+      'armed',
+      'state.type: memory, so questions and answers end with the process, and other replicas do not know of them',
+    ],
+  ] as const)('says that %s', (_, approvals, change, state, reason) => {
+    expect(stateOf(approvals, change)).toEqual([state, reason]);
   });
 });
