@@ -216,6 +216,10 @@ describe('createMetrics', () => {
     metrics.setChainSeq(41);
     emitTo(metrics, 'blocksCounted', { target: 'tool', count: 2 });
     emitTo(metrics, 'storeChecked', { isUnreachable: true });
+    emitTo(metrics, 'approval', { change: 'granted', approval: sampleApproval(), answer: sampleAnswer() });
+    emitTo(metrics, 'approvalsCounted', {
+      waiting: { caller: { count: 0, oldestMs: 0 }, reviewer: { count: 3, oldestMs: 1_500 } },
+    });
     emitTo(metrics, 'inProgress', { upstream: 'github', delta: 1 });
     emitTo(metrics, 'inProgress', { upstream: 'github', delta: 1 });
     emitTo(metrics, 'inProgress', { upstream: 'github', delta: -1 });
@@ -240,6 +244,9 @@ describe('createMetrics', () => {
       sallyport_audit_queue_length: 5,
       sallyport_audit_chain_seq: 41,
       sallyport_store_degraded: 1,
+      'sallyport_approvals_waiting{party="reviewer"}': 3,
+      'sallyport_approvals_oldest_waiting_seconds{party="reviewer"}': 1.5,
+      'sallyport_approvals_total{party="reviewer",outcome="granted"}': 1,
       'sallyport_build_info{version="0.1.0",node="v20"}': 1,
     };
     for (const [name, value] of Object.entries(expected)) {
