@@ -140,11 +140,11 @@ export type ControlSources = {
   /** The names of the budgets of all policies. */
   readonly budgets: readonly string[];
   /** The rules and flows in force that ask a person, and whom. */
-  readonly approvals: readonly AskingRule[];
+  readonly approvals: readonly ApprovalRule[];
 };
 
 /** `rule`: `policy/rule` or `policy/flow`. */
-export type AskingRule = { readonly rule: string; readonly terms: ApprovalTerms };
+export type ApprovalRule = { readonly rule: string; readonly terms: ApprovalTerms };
 
 const MS_PER_SECOND = 1000;
 /** Why a control is degraded at every start, until the first listing ends. */
@@ -256,8 +256,8 @@ function canReview({ admin }: Settings): boolean {
   return Object.values(admin?.issuers ?? {}).some(({ roles }) => roles.reviewer.length + roles.admin.length > 0);
 }
 
-function namesOf(asking: readonly AskingRule[]): string {
-  return firstOf(asking.map(({ rule }) => rule).sort(), MAX_NAMED);
+function namesOf(rules: readonly ApprovalRule[]): string {
+  return firstOf(rules.map(({ rule }) => rule).sort(), MAX_NAMED);
 }
 
 /** Reports TLS of the data listener only; TLS that is terminated elsewhere cannot be checked here. */

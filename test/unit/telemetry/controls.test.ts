@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Settings } from '../../../src/config/settings.js';
 import { createEvents } from '../../../src/policy/events.js';
 import {
-  type AskingRule,
+  type ApprovalRule,
   type ControlSources,
   createControls,
   refreshControls,
@@ -60,15 +60,15 @@ describe('createControls', () => {
 });
 
 const TIMES = { expiresMs: 600_000, useMs: 120_000 };
-const BY_REVIEWER: AskingRule = {
+const BY_REVIEWER: ApprovalRule = {
   rule: 'github/review',
   terms: { ...TIMES, by: 'reviewer', groups: undefined, count: 1 },
 };
-const BY_LOGIN: AskingRule = {
+const BY_LOGIN: ApprovalRule = {
   rule: 'github/ask',
   terms: { ...TIMES, by: 'caller', proof: 'login', remember: undefined },
 };
-const BY_CLIENT: AskingRule = {
+const BY_CLIENT: ApprovalRule = {
   rule: 'github/form',
   terms: { ...TIMES, by: 'caller', proof: 'client', remember: undefined },
 };
@@ -79,7 +79,7 @@ describe('the control approvals', () => {
   });
 
   function stateOf(
-    approvals: readonly AskingRule[],
+    approvals: readonly ApprovalRule[],
     change: { admin?: object; state?: object; isUnreachable?: boolean },
   ) {
     const none = { statuses: () => new Map(), get: () => undefined, all: () => [], countHidden: () => 0 };
