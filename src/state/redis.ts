@@ -8,8 +8,7 @@ import type { StateSettings } from '../config/settings.js';
 import { MAX_ENDED, STEPS_PER_WINDOW } from './memory.js';
 import { MAX_QUEUED_MESSAGES } from './replica-bus.js';
 import { MAX_REVOCATIONS } from './revocations.js';
-import type { StoredRecord } from './shared-table.js';
-import type { StoreLink } from './store.js';
+import type { StoredRecord, StoreLink } from './store.js';
 
 // The operations that Redis runs in one step, as Lua: a script is atomic and reads one clock, that of the store. All
 // KEYS are of one hash slot, and everything that is written gets an expiry.

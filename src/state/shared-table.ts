@@ -4,7 +4,7 @@
 // read with every look, a body only with its record. In memory they end with the process. docs/reference/state.md.
 
 import { LATEST_EXPIRY_MS, sealedToken } from './sealed-token.js';
-import type { StatePorts, StoreLink } from './store.js';
+import type { RecordBounds, StatePorts, StoredEntry, StoredRecord, StoreLink } from './store.js';
 
 /** A record as it was read. */
 export type Kept<Head> = { readonly id: string; readonly head: Head; readonly revision: number };
@@ -47,29 +47,11 @@ export type SharedTable<Head, Body> = {
 };
 
 /** How many records may be open; how much is kept of all. */
-export type TableBounds = {
-  readonly maxOpen: number;
-  readonly maxOpenPerOwner: number;
-  readonly maxKept: number;
+export type TableBounds = RecordBounds & {
   /** Of a body as JSON, in UTF-16 units. */
   readonly maxBody: number;
   /** Of all bodies in memory together. */
   readonly maxBodies: number;
-};
-
-/** A record without its names, as the store keeps it. */
-export type StoredRecord = { readonly id: string; readonly revision: number; readonly sealed: string };
-
-/** What is written of a new record; times are milliseconds from now. */
-export type StoredEntry = {
-  readonly id: string;
-  readonly head: string;
-  readonly body: string;
-  readonly key: string;
-  readonly owner: string;
-  readonly replaces: string | undefined;
-  readonly openMs: number | undefined;
-  readonly keptMs: number;
 };
 
 type Entry<Head, Body> = RecordTimes & {

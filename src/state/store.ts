@@ -4,7 +4,6 @@
 
 import type { LimitOutcome, LimitWindow } from '../policy/obligations.js';
 import type { KeyRing } from './derived-keys.js';
-import type { StoredEntry, StoredRecord, TableBounds } from './shared-table.js';
 
 /** A session that ended: its keyed hash and that of its owner. */
 export type EndedSession = {
@@ -51,6 +50,28 @@ export type StoredRevocations = {
   readonly version: string;
   readonly sealed: ReadonlyMap<string, string>;
   readonly lifted: ReadonlySet<string>;
+};
+
+/** How many records of one kind may be open, and how many are kept. */
+export type RecordBounds = {
+  readonly maxOpen: number;
+  readonly maxOpenPerOwner: number;
+  readonly maxKept: number;
+};
+
+/** A record without its names, as the store keeps it. */
+export type StoredRecord = { readonly id: string; readonly revision: number; readonly sealed: string };
+
+/** What is written of a new record; times are milliseconds from now. */
+export type StoredEntry = {
+  readonly id: string;
+  readonly head: string;
+  readonly body: string;
+  readonly key: string;
+  readonly owner: string;
+  readonly replaces: string | undefined;
+  readonly openMs: number | undefined;
+  readonly keptMs: number;
 };
 
 export interface StoreLink {
@@ -102,11 +123,7 @@ export interface StoreLink {
    */
   keepFirst(keyHash: string, text: string | undefined, leftMs: number): Promise<string | undefined>;
   /** Adds a record to the table of this kind: see `SharedTable.add`. */
-  addRecord(
-    kind: string,
-    entry: StoredEntry,
-    bounds: Pick<TableBounds, 'maxOpen' | 'maxOpenPerOwner' | 'maxKept'>,
-  ): Promise<'added' | 'changed' | 'full'>;
+  addRecord(kind: string, entry: StoredEntry, bounds: RecordBounds): Promise<'added' | 'changed' | 'full'>;
   /** Replaces the head of a record; `revision` is the one that was read. False where it is another by now. */
   replaceRecord(kind: string, record: StoredRecord, times: Pick<StoredEntry, 'openMs' | 'keptMs'>): Promise<boolean>;
   record(kind: string, id: string): Promise<StoredRecord | undefined>;

@@ -6,8 +6,7 @@ import type { BlockTarget } from '../../src/policy/blocks.js';
 import type { Principal } from '../../src/policy/principal.js';
 import { type GatewayState, MAX_ENDED } from '../../src/state/memory.js';
 import { type Revocation, type Revoked, UNTIL_LIFTED_MS } from '../../src/state/revocations.js';
-import type { StoredEntry } from '../../src/state/shared-table.js';
-import type { EndedSession, SealedMessage, SeenCounter, StoreLink } from '../../src/state/store.js';
+import type { EndedSession, SealedMessage, SeenCounter, StoredEntry, StoreLink } from '../../src/state/store.js';
 
 // What every state of a gateway promises, whatever stands behind it. Run against the memory of one replica
 // and the fake store with the unit tests, and against a real store with the system tests.
