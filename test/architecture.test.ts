@@ -58,13 +58,14 @@ const PURE_PACKAGES: ReadonlySet<string> = new Set([
   'yaml',
 ]);
 /**
- * What one module of a pure layer uses of the runtime: a keyed digest, a comparison of values, and a channel on which the
- * tests hear of two inspections that disagree, which changes no outcome.
+ * What one module of a pure layer uses of the runtime: digests, a comparison of values, and a channel on which the tests
+ * hear of two inspections that disagree, which changes no outcome.
  */
 const PURE_FUNCTIONS: ReadonlySet<string> = new Set([
   'inspection/redaction-marks.ts -> node:crypto',
   'inspection/responses.ts -> node:diagnostics_channel',
   'policy/json-schema/defaults.ts -> node:util',
+  'policy/rule-text.ts -> node:crypto',
 ]);
 /** Who may load the development issuer and the demo: never the path of `serve`. */
 const DEV_IMPORTERS: ReadonlySet<string> = new Set(['process.ts', 'cli/dev.ts', 'cli/dev-target.ts']);

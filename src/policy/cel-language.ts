@@ -1,4 +1,4 @@
-// The language of expressions, beyond what the CEL library has: the variables (arguments, caller, tool and URI) as
+// The language of expressions, beyond what the CEL library has: the variables (arguments, caller, tool, URI and findings) as
 // CEL values, converted once for each query and bounded first; the functions for paths and URLs; the macro `anyArg`;
 // and why an expression does not parse. Each function reads a text as the most lenient of its readers might, and has
 // no answer where readers could differ: a path that climbs by encoded dots, a host that is a number in octal. An
@@ -23,6 +23,8 @@ export type ExpressionFacts = {
   readonly args: JsonObject;
   /** The normal form; undefined if the target is no resource, and then reading it is an error. */
   readonly uri: string | undefined;
+  /** Detectors that found something in the arguments; absent before inspection, and then reading it is an error. */
+  readonly findings?: readonly string[] | undefined;
 };
 
 /** Maximum number of values in the arguments that an expression may read, nested ones included. */
@@ -48,6 +50,7 @@ export function bindingsOf(facts: ExpressionFacts): Bindings {
     annotations: facts.annotations,
   });
   if (facts.uri !== undefined) bindings['uri'] = facts.uri;
+  if (facts.findings !== undefined) bindings['findings'] = [...facts.findings];
   let texts: readonly string[] | undefined;
   Object.defineProperty(bindings, ARGUMENT_TEXTS, {
     get() {

@@ -118,7 +118,7 @@ export const ARITHMETIC = new Set(['_+_', '_-_', '_*_', '_/_', '_%_']);
 const VARIABLES: ReadonlyMap<string, Kinds> = new Map<string, Kinds>([
   ...['principal.issuer', 'principal.subject', 'principal.client', 'uri'].map((name) => [name, STRING] as const),
   ...['tool.upstream', 'tool.name'].map((name) => [name, STRING] as const),
-  ...['principal.groups', 'principal.scopes'].map((name) => [name, LIST] as const),
+  ...['principal.groups', 'principal.scopes', 'findings'].map((name) => [name, LIST] as const),
   ...['principal.claims', 'tool.annotations', 'args'].map((name) => [name, MAP] as const),
 ]);
 

@@ -39,6 +39,8 @@ export type ExpressionReads = {
   readonly readsUri: boolean;
   /** The values of all arguments are read, whatever their names. */
   readonly readsAnyArgument: boolean;
+  /** What inspection found in the arguments is read. */
+  readonly readsFindings: boolean;
 };
 
 type Failure = { readonly ok: false; readonly why: string; readonly suggestion?: string };
@@ -53,7 +55,7 @@ const MEMBERS: ReadonlyMap<string, readonly string[]> = new Map([
   ['principal', ['issuer', 'subject', 'client', 'groups', 'scopes', 'claims']],
   ['tool', ['upstream', 'name', 'annotations']],
 ]);
-const VARIABLES = ['args', 'uri', 'principal', 'tool'];
+const VARIABLES = ['args', 'uri', 'principal', 'tool', 'findings'];
 const TYPES = new Set('bool bytes double int list map null_type string type uint'.split(' '));
 /** Operators of constant cost, or of a cost linear in operands that a comprehension may not repeat. */
 const OPERATORS = new Set(
@@ -104,6 +106,7 @@ type CollectedReads = {
   readonly toolMembers: Set<string>;
   readsUri: boolean;
   readsAnyArgument: boolean;
+  readsFindings: boolean;
 };
 
 /** Vets a parsed expression; errors are sentences for the author of the policy. */
@@ -117,6 +120,7 @@ function vetExpression(expr: Expr): Vetting {
     toolMembers: new Set(),
     readsUri: false,
     readsAnyArgument: false,
+    readsFindings: false,
   };
   try {
     visit(expr, { locals: new Set(), isNested: false, isRepeated: false }, findings);
@@ -125,7 +129,7 @@ function vetExpression(expr: Expr): Vetting {
     return failed(error.message, error.suggestion);
   }
   const top = new Set(findings.paths.flatMap((path) => path.slice(0, 1)));
-  const { principalPaths, toolMembers, readsUri, readsAnyArgument } = findings;
+  const { principalPaths, toolMembers, readsUri, readsAnyArgument, readsFindings } = findings;
   return {
     ok: true,
     reads: {
@@ -137,6 +141,7 @@ function vetExpression(expr: Expr): Vetting {
       toolMembers,
       readsUri,
       readsAnyArgument,
+      readsFindings,
     },
   };
 }
@@ -205,6 +210,7 @@ function visitChain(expr: Expr, position: ExpressionPosition, findings: Collecte
   if (!VARIABLES.includes(name)) {
     throw unknownOf('unknown name', name, VARIABLES);
   }
+  if (name === 'findings') findings.readsFindings = true;
   readVariable(name, path, isTest, findings);
 }
 

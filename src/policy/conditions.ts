@@ -20,7 +20,7 @@ import {
   type UndeclaredMember,
 } from './definitions.js';
 import type { Principal } from './principal.js';
-import { type AllowRule, costOf, type Rule, readsArguments } from './rules.js';
+import { type AllowRule, costOf, type Rule, readsAnnotations, readsArguments } from './rules.js';
 import { conditionTexts, type UriReadings } from './uris.js';
 
 type ReadTree = {
@@ -198,18 +198,21 @@ export type EvaluationInput = EvaluationWorld & {
   readonly undescribed: Map<ArgumentReads, boolean>;
   /** The call with the defaults of absent arguments filled in, once that is known; see `withDefaults`. */
   filled?: EvaluationWorld | 'unknown';
+  /** The call with the hints of the tool as rules with `approval` read them, once one does. */
+  hinted?: EvaluationInput;
   /** Of a resource. */
   readonly readings: UriReadings | undefined;
   /** Whether somebody approved the defaults, as part of the definition. */
   readonly hasApprovedDefaults: boolean;
 };
 
-type EvaluationSource = Omit<EvaluationInput, 'facts' | 'undescribed' | 'filled' | 'hasApprovedDefaults'> & {
+type EvaluationSource = Omit<EvaluationInput, 'facts' | 'undescribed' | 'filled' | 'hinted' | 'hasApprovedDefaults'> & {
   /** The approved definition only. */
   readonly pinned: PinnedDefinition | undefined;
   readonly upstream: string;
   readonly name: string;
   readonly uri: string | undefined;
+  readonly findings: readonly string[] | undefined;
 };
 
 const NO_ANNOTATIONS: JsonObject = Object.freeze({});
@@ -220,9 +223,33 @@ export function annotationsOf(pinned: PinnedDefinition | undefined): JsonObject 
   return isObject(annotations) ? annotations : NO_ANNOTATIONS;
 }
 
+/**
+ * The annotations as a rule with `approval` reads them: hints that are absent or malformed have the defaults of MCP, and
+ * what is read-only neither destroys nor adds anything when it is repeated, whatever its other hints.
+ * Source: MCP 2025-11-25, schema, ToolAnnotations.
+ */
+export function withDefaultHints(annotations: JsonObject): JsonObject {
+  const readOnlyHint = annotations['readOnlyHint'] === true;
+  return {
+    ...annotations,
+    readOnlyHint,
+    destructiveHint: !readOnlyHint && annotations['destructiveHint'] !== false,
+    idempotentHint: readOnlyHint || annotations['idempotentHint'] === true,
+    openWorldHint: annotations['openWorldHint'] !== false,
+  };
+}
+
+/** The call as a rule sees it that decides whether a person is asked. */
+function withHints(rule: Rule, input: EvaluationInput): EvaluationInput {
+  if (!readsAnnotations(rule)) return input;
+  const { facts } = input;
+  input.hinted ??= { ...input, facts: { ...facts, annotations: withDefaultHints(facts.annotations) } };
+  return input.hinted;
+}
+
 /** Prepares a call. */
 export function prepareEvaluation(source: EvaluationSource): EvaluationInput {
-  const { principal, args, pinned, upstream, name, uri } = source;
+  const { principal, args, pinned, upstream, name, uri, findings } = source;
   return {
     principal,
     args,
@@ -237,6 +264,7 @@ export function prepareEvaluation(source: EvaluationSource): EvaluationInput {
       annotations: annotationsOf(pinned),
       args,
       uri,
+      findings,
     },
     undescribed: new Map(),
     hasApprovedDefaults: pinned !== undefined && pinned === source.described,
@@ -307,9 +335,10 @@ type InForm<Result> = {
  */
 export function inDecidingForm<Result>(
   rule: Rule,
-  input: EvaluationInput,
+  given: EvaluationInput,
   { evaluate, outcomeOf }: InForm<Result>,
 ): Result | undefined {
+  const input = rule.effect === 'require' && rule.approval !== undefined ? withHints(rule, given) : given;
   const worlds = worldsFor(rule, input);
   if (worlds === 'unknown') return undefined;
   const [only] = worlds;
@@ -352,7 +381,8 @@ export function holdsFor(rule: Rule, input: EvaluationInput): ConditionResult {
 }
 
 /** What a call costs by a rule: of the call as it came and with its defaults, the dearer. Undefined if it has none with them. */
-export function costFor(rule: Rule, input: EvaluationInput): number | undefined {
+export function costFor(rule: Rule, given: EvaluationInput): number | undefined {
+  const input = rule.effect === 'require' && rule.approval !== undefined ? withHints(rule, given) : given;
   const cost = costOf(rule);
   const filled = cost === undefined || !readsArguments(rule) ? input : withDefaults(input);
   if (cost === undefined || filled === 'unknown') return undefined;

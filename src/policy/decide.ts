@@ -4,6 +4,7 @@
 
 import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
 import type { ServerRequestGrants } from '../protocol/server-requests.js';
+import type { ApprovalRequirement } from './approval-terms.js';
 import type { Outcome } from './clauses.js';
 import {
   type ArgumentRefusal,
@@ -30,6 +31,7 @@ import {
   targetPinOf,
 } from './policy-target.js';
 import type { Principal } from './principal.js';
+import { digestOfTexts } from './rule-text.js';
 import {
   type AllowRule,
   type Candidates,
@@ -43,6 +45,7 @@ import {
   type Rule,
   readsArguments,
   readsContent,
+  readsFindings,
   rulesFor,
 } from './rules.js';
 import type { ServerRequestContent } from './server-request-content.js';
@@ -59,9 +62,10 @@ function collectObligations(
   alternative: AllowRule,
   requires: readonly RequireRule[],
   input: EvaluationInput,
+  isPending = false,
 ): readonly Obligation[] {
   const { limit, budget } = alternative;
-  if (limit === undefined && budget === undefined && requires.length === 0) return NO_OBLIGATIONS;
+  if (limit === undefined && budget === undefined && requires.length === 0 && !isPending) return NO_OBLIGATIONS;
   const rules = [alternative, ...requires];
   const obligations: Obligation[] = rules.flatMap((rule) =>
     rule.limit === undefined ? [] : [{ kind: 'rate', limit: rule.limit }],
@@ -73,7 +77,17 @@ function collectObligations(
   for (const profile of [...profiles].sort()) obligations.push({ kind: 'inspect', profile });
   const pointers = pointersOf(requires);
   if (pointers.length > 0) obligations.push({ kind: 'capture', pointers });
+  const requirements = requires.flatMap(requirementOf);
+  if (requirements.length > 0 || isPending) {
+    const text = digestOfTexts(rules.map((rule) => rule.text));
+    obligations.push({ kind: 'approval', requirements, rules: text, isPending });
+  }
   return obligations;
+}
+
+/** What a rule asks of a person, if it does. */
+function requirementOf({ id, text, approval }: RequireRule): readonly ApprovalRequirement[] {
+  return approval === undefined ? [] : [{ rule: id, text, ...approval }];
 }
 
 /** What a call costs of the budget of a rule, which has found out that there is a cost. */
@@ -106,7 +120,7 @@ const MAX_NAME_CHARS = 1024;
  * Recorded when a verified principal uses the protocol itself: sessions, discovery, ping
  * (docs/contract.md, law 1).
  */
-const PROTOCOL_RULE = { policy: 'builtin', rule: 'protocol', groups: undefined } as const;
+const PROTOCOL_RULE = { policy: 'builtin', rule: 'protocol', groups: undefined, text: '' } as const;
 
 /**
  * Decides one query under one set of policies. Never throws and never waits. An allow for unknown arguments
@@ -181,8 +195,11 @@ export function isListed(
 }
 
 // INVARIANT: the only cast to Allow in the program.
-function allow({ policy, rule, groups }: Pick<Rule, 'policy' | 'rule' | 'groups'>, obligations: readonly Obligation[]) {
-  return { verdict: 'allow', policy, rule, groups, obligations: obligations } as Allow;
+function allow(
+  { policy, rule, groups, text }: Pick<Rule, 'policy' | 'rule' | 'groups' | 'text'>,
+  obligations: readonly Obligation[],
+) {
+  return { verdict: 'allow', policy, rule, groups, text, obligations } as Allow;
 }
 
 function evaluate(policies: PolicySet, query: PolicyQuery): Decision {
@@ -211,6 +228,8 @@ function evaluate(policies: PolicySet, query: PolicyQuery): Decision {
 
 /** What comes out of rules for a call that is known in full. */
 class CallOutcomes implements Outcomes {
+  /** Whether a rule reads what inspection has not found yet. */
+  isPending = false;
   readonly #input: EvaluationInput;
 
   constructor(input: EvaluationInput) {
@@ -224,7 +243,10 @@ class CallOutcomes implements Outcomes {
   }
 
   outcomeOf(rule: Rule): Outcome {
-    return rule.effect === 'allow' ? holdsForAllow(rule, this.#input) : holdsFor(rule, this.#input);
+    const outcome = rule.effect === 'allow' ? holdsForAllow(rule, this.#input) : holdsFor(rule, this.#input);
+    // Before inspection it is an error to read what was found.
+    const isOpen = outcome === 'error' && this.#input.facts.findings === undefined && readsFindings(rule);
+    return isOpen ? 'unknown' : outcome;
   }
 
   refuseArguments(): ArgumentRefusal | undefined {
@@ -243,7 +265,9 @@ class CallOutcomes implements Outcomes {
     return refuseAlternatives(rules, this.#input);
   }
 
-  leaveOpen(): void {}
+  leaveOpen(): void {
+    this.isPending = true;
+  }
 }
 
 const LISTING: ListingOutcomes = {
@@ -269,8 +293,10 @@ function evaluateCandidates(candidates: Candidates, query: PolicyQuery, policyTa
       args: 'passed',
       isCounted: target.use === 'update' || target.isCounted === true,
     });
-  const ruling = ruleOnCall(candidates, new CallOutcomes(input));
-  return 'verdict' in ruling ? ruling : allow(ruling.rule, collectObligations(ruling.rule, ruling.requires, input));
+  const outcomes = new CallOutcomes(input);
+  const ruling = ruleOnCall(candidates, outcomes);
+  if ('verdict' in ruling) return ruling;
+  return allow(ruling.rule, collectObligations(ruling.rule, ruling.requires, input, outcomes.isPending));
 }
 
 /**

@@ -13,6 +13,7 @@ import {
   renderToolRefusal,
 } from '../protocol/responses.js';
 import type { ProtocolVersion } from '../protocol/versions/revisions.js';
+import type { ApprovalRequirement } from './approval-terms.js';
 import type { ProofError } from './principal.js';
 import { REASONS, type Reason, type Stage } from './reasons.js';
 
@@ -49,13 +50,27 @@ export type Obligation =
     }
   | { readonly kind: 'max-result-bytes'; readonly bytes: number }
   | { readonly kind: 'inspect'; readonly profile: string }
-  | { readonly kind: 'capture'; readonly pointers: readonly string[] };
+  | { readonly kind: 'capture'; readonly pointers: readonly string[] }
+  | ApprovalObligation;
+
+/** A person has to say yes to the message. */
+export type ApprovalObligation = {
+  readonly kind: 'approval';
+  /** May be empty only while `isPending`. */
+  readonly requirements: readonly ApprovalRequirement[];
+  /** SHA-256 over the texts of the rules that decided, lower-case hex. */
+  readonly rules: string;
+  /** Some rules ask depending on what inspection finds in the arguments: the call is decided again with that. */
+  readonly isPending: boolean;
+};
 
 /** An allow. Made only in policy/decide.ts. */
 export type Allow = AllowBrand & {
   readonly verdict: 'allow';
   readonly policy: string;
   readonly rule: string;
+  /** The text of the rule (rule-text.ts); empty for what no file says. */
+  readonly text: string;
   /** The groups that the rule names, for the record. */
   readonly groups: readonly string[] | undefined;
   readonly obligations: readonly Obligation[];
@@ -93,6 +108,12 @@ export type Deny = {
 };
 
 export type Decision = Allow | Deny;
+
+/** What an allow asks of a person, if it does. */
+export function approvalOf({ obligations }: Pick<Allow, 'obligations'>): ApprovalObligation | undefined {
+  for (const obligation of obligations) if (obligation.kind === 'approval') return obligation;
+  return undefined;
+}
 
 /** A refusal by any stage. */
 export type Refusal = {

@@ -1,11 +1,12 @@
 // Information flow: what policies say about the data that tools return and take. Labels name upstreams and tools. Flows
-// refuse a request because of what its caller has received before; the histories that count for a caller are kept behind
+// refuse a request because of what its caller has received before, or put it to a person; the histories that count for a caller are kept behind
 // `FlowStore`, and lists do not depend on them. Sensitive fields are the places in results and arguments that are
 // redacted or tagged; inspection/sensitive-fields.ts finds and replaces their values. Pure.
 // Source: RFC 6901; docs/reference/flows.md.
 
 import { BoundedMap } from '../state/bounds.js';
 import { stepsOf } from '../text/json-members.js';
+import type { ApprovalRequirement } from './approval-terms.js';
 import type { FlowDocument } from './compile/documents.js';
 import { foldItemName, matchesPattern, type Pattern } from './patterns.js';
 import { type Identity, identityOfActor, type PrincipalFacts } from './principal.js';
@@ -18,6 +19,8 @@ export type Flow = Pick<FlowDocument, 'id' | 'to' | 'withinMs'> & {
   readonly policy: string;
   /** All of them must have been received. */
   readonly from: readonly string[];
+  /** Whose yes lifts it for one request; undefined if it refuses. */
+  readonly approval: ApprovalRequirement | undefined;
 };
 
 /** The tools of an upstream that match, or everything of it. */
@@ -35,14 +38,14 @@ export type LabelRule = ToolSet & { readonly labels: readonly string[] };
 type TargetFlows = {
   /** The labels that a result of it leaves in the history, of those that a flow looks for. */
   readonly leaves: readonly string[];
-  /** The flows that may refuse a request to it. */
+  /** The flows that a request to it may violate. */
   readonly flows: readonly Flow[];
 };
 
 export interface FlowSet {
   /** The labels and flows that the policies have: what is said of a target. `kind` is undefined for no target. */
   of(upstream: string, kind: string | undefined, name: string): TargetFlows;
-  /** The flows that may refuse a request to some target of an upstream. */
+  /** The flows that a request to some target of an upstream may violate. */
   anyOf(upstream: string): readonly Flow[];
   /** Whether what an upstream returns besides results of tools leaves labels in the history. */
   isSource(upstream: string): boolean;
@@ -169,23 +172,28 @@ function historyOf(of: 'own' | 'for-others', { issuer, subject }: Identity): str
   return JSON.stringify([of, issuer, subject]);
 }
 
-/** A flow that refuses a request, the decisions that caused it, and for how much longer. */
-type FlowViolation = {
+/** A flow that a request violates, the decisions that caused it, and for how much longer. */
+export type FlowViolation = {
   readonly flow: Flow;
   readonly causes: readonly string[];
   readonly leftMs: number;
 };
 
-/** The first flow that the history violates. */
-export function findViolation(flows: readonly Flow[], history: FlowHistory): FlowViolation | undefined {
-  for (const flow of flows) {
+/** The flows that the history violates, in their order. */
+export function findViolations(flows: readonly Flow[], history: FlowHistory): readonly FlowViolation[] {
+  return flows.flatMap((flow) => {
     const marks = flow.from.flatMap((label) => history.get(label) ?? []);
     const ageMs = Math.max(...marks.map((mark) => mark.ageMs));
     const leftMs = flow.withinMs + RECORD_EVERY_MS - ageMs;
-    if (marks.length < flow.from.length || leftMs <= 0) continue;
-    return { flow, causes: [...new Set(marks.map(({ decision }) => decision))], leftMs };
-  }
-  return undefined;
+    if (marks.length < flow.from.length || leftMs <= 0) return [];
+    return [{ flow, causes: [...new Set(marks.map(({ decision }) => decision))], leftMs }];
+  });
+}
+
+/** What has to be approved so that a request may go on which violates these flows; or the first of them that refuses. */
+export function liftViolations(violations: readonly FlowViolation[]): FlowViolation | readonly ApprovalRequirement[] {
+  const refusing = violations.find(({ flow }) => flow.approval === undefined);
+  return refusing ?? violations.flatMap(({ flow }) => flow.approval ?? []);
 }
 
 /** A place in the results or the arguments of a tool. */

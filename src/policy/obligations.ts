@@ -9,7 +9,16 @@ import type { AdmittedMessage, SessionFacts, TaskFacts } from '../protocol/admit
 import type { Message, RequestId, Target } from '../protocol/jsonrpc.js';
 import type { ProgressCount } from '../protocol/params.js';
 import type { DisconnectSignal } from '../protocol/transport.js';
-import { type Allow, adviceForYoung, type Budget, type Deny, type Obligation, type RateLimit } from './decision.js';
+import { APPROVABLE_METHODS } from './approval-terms.js';
+import {
+  type Allow,
+  adviceForYoung,
+  approvalOf,
+  type Budget,
+  type Deny,
+  type Obligation,
+  type RateLimit,
+} from './decision.js';
 import type { Caller, Principal } from './principal.js';
 
 /** A private member cannot be written, and a spread leaves it out, so a value is made only where the casts are. */
@@ -51,8 +60,24 @@ export async function enforce<M extends Message>(
   ports: EnforcePorts,
   named: readonly Allow[] = NOTHING_NAMED,
 ): Promise<AuthorizedRequest<M> | Deny> {
-  const deny = isReply(admitted) ? undefined : await enforceLimits([allow, ...named], principal, ports.limits);
+  if (isReply(admitted)) return authorize(allow, admitted, principal);
+  const deny =
+    (allow.obligations.length === 0 ? undefined : refuseUnapproved(allow, admitted.rule.method)) ??
+    (await enforceLimits([allow, ...named], principal, ports.limits));
   return deny ?? authorize(allow, admitted, principal);
+}
+
+/** Why a request that needs an approval is not forwarded. */
+function refuseUnapproved(allow: Allow, method: string): Deny | undefined {
+  return APPROVABLE_METHODS.has(method) ? requireApproval(allow) : undefined;
+}
+
+/** The refusal of what needs an approval and has none. */
+export function requireApproval(allow: Allow): Deny | undefined {
+  const obligation = approvalOf(allow);
+  if (obligation === undefined) return undefined;
+  const [first] = obligation.requirements;
+  return { verdict: 'deny', reason: 'approval-required', listed: true, ...(first && ruleOf(first)) };
 }
 
 const NOTHING_NAMED: readonly Allow[] = Object.freeze([]);
@@ -94,10 +119,11 @@ export function responseObligationsOf(
   const profiles: string[] = [...(task?.profiles ?? [])];
   for (const obligation of allow.obligations) {
     switch (obligation.kind) {
-      // Limits are enforced before; captured arguments were recorded with the decision.
+      // Approvals and limits are enforced before; captured arguments were recorded with the decision.
       case 'rate':
       case 'budget':
       case 'capture':
+      case 'approval':
         break;
       case 'max-result-bytes':
         maxResultBytes = Math.min(obligation.bytes, maxResultBytes ?? obligation.bytes);
@@ -322,8 +348,8 @@ function denyFor(counted: LimitOutcome, charge: Charge): Deny | undefined {
   return { ...refused, advice, retryAfterSeconds };
 }
 
-/** The rule that the limit belongs to, which need not be the one that allows. */
-function ruleOf({ rule }: Charge): { readonly policy: string; readonly rule: string } {
+/** The rule that asks or limits, which need not be the one that allows. */
+function ruleOf({ rule }: Pick<Charge, 'rule'>): { readonly policy: string; readonly rule: string } {
   const slash = rule.indexOf('/');
   return { policy: rule.slice(0, slash), rule: rule.slice(slash + 1) };
 }

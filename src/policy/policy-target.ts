@@ -136,7 +136,7 @@ export function itemNameOf({ kind, name }: PolicyTarget): string {
 }
 
 export function evaluationInputOf(
-  query: Pick<PolicyQuery, 'principal' | 'upstream' | 'catalog'>,
+  query: Pick<PolicyQuery, 'principal' | 'upstream' | 'catalog' | 'findings'>,
   policyTarget: PolicyTarget,
   args: JsonObject,
   pin: TargetPin,
@@ -153,5 +153,6 @@ export function evaluationInputOf(
     name: itemNameOf(policyTarget),
     uri: policyTarget.kind === 'resource' ? policyTarget.name : undefined,
     readings: policyTarget.kind === 'resource' ? policyTarget.readings : undefined,
+    findings: query.findings,
   });
 }

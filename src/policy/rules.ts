@@ -5,6 +5,7 @@
 import type { JsonObject, ServerRequestName, Target, TaskUse } from '../protocol/jsonrpc.js';
 import { isGranted, type ServerRequestGrants } from '../protocol/server-requests.js';
 import { BoundedMap } from '../state/bounds.js';
+import type { ApprovalTerms } from './approval-terms.js';
 import type { ConditionResult, CostExpression, Expression } from './cel.js';
 import type { ExpressionFacts } from './cel-language.js';
 import { type EvaluationWorld, evaluateClauses, type Outcome, type RuleClauses, type WhoClause } from './clauses.js';
@@ -26,6 +27,8 @@ export type PolicyQuery = {
   readonly args: JsonObject | 'unknown';
   /** What a server request contains. Absent if the question is what servers may request of a caller at all. */
   readonly content?: ServerRequestContent | undefined;
+  /** Detectors that found something in the arguments. Absent before they were inspected. */
+  readonly findings?: readonly string[] | undefined;
   readonly catalog: Catalog;
 };
 
@@ -68,6 +71,8 @@ type RuleBase = RuleClauses & {
   readonly policy: string;
   readonly rule: string;
   readonly matchesWho: (principal: Principal) => boolean;
+  /** What it says, as a digest: see rule-text.ts. */
+  readonly text: string;
   /** The groups that `who` names; undefined if it names none. */
   readonly groups: readonly string[] | undefined;
   /** Undefined if the rule names no upstream: it then applies to every one. */
@@ -113,6 +118,8 @@ export type RequireRule = RuleBase & {
   readonly captures: readonly string[];
   /** What the captures read of the arguments. */
   readonly captureReads: ArgumentReads | undefined;
+  /** Who has to say yes, and what the rule tells that person. */
+  readonly approval: { readonly terms: ApprovalTerms; readonly reason: string | undefined } | undefined;
 };
 
 export type Rule = AllowRule | DenyRule | RequireRule;
@@ -153,6 +160,11 @@ export function canHide(rule: Rule): boolean {
 
 export function readsAnnotations({ when }: Rule): boolean {
   return when?.reads.toolMembers.has('annotations') === true;
+}
+
+/** Whether a rule asks depending on what inspection finds in the arguments. */
+export function readsFindings({ when }: Rule): boolean {
+  return when?.reads.readsFindings === true;
 }
 
 /** Whether a rule hides what it denies by the annotations of the item. */

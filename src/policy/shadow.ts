@@ -38,6 +38,7 @@ export function observedRules(rules: readonly Rule[]): readonly Rule[] {
     id: `${OBSERVE.policy}/${OBSERVE.rule}`,
     effect: 'allow',
     matchesWho: () => true,
+    text: '',
     groups: undefined,
     upstreams: undefined,
     targets: { tool: all, prompt: all, resource: all, template: all },
@@ -67,6 +68,7 @@ export function observedRules(rules: readonly Rule[]): readonly Rule[] {
         maxResultBytes: undefined,
         captures: [],
         captureReads: undefined,
+        approval: undefined,
       },
     };
     return [forServers, inspecting];

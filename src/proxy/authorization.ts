@@ -111,7 +111,8 @@ export function decideTarget(
   snapshot: Snapshot,
   principal: Principal,
   client: ClientTraits,
-  query: Pick<AdmittedMessage, 'target'> & { readonly args?: JsonObject | undefined },
+  query: Pick<AdmittedMessage, 'target'> &
+    Partial<Pick<PolicyQuery, 'findings'>> & { readonly args?: JsonObject | undefined },
 ): Decision {
   return decideRequest(snapshot.policies, queryFor(snapshot, principal, client, query));
 }
@@ -155,11 +156,12 @@ export function queryFor(
   snapshot: Snapshot,
   principal: Principal,
   client: ClientTraits,
-  query: Pick<AdmittedMessage, 'target'> & { readonly args?: JsonObject | undefined },
+  query: Parameters<typeof decideTarget>[3],
 ): PolicyQuery {
   const catalog = snapshot.catalogFor(client);
   const { upstream } = catalog;
-  return { principal, upstream, target: query.target, args: query.args ?? 'unknown', catalog };
+  const { target, args = 'unknown', findings } = query;
+  return { principal, upstream, target, args, findings, catalog };
 }
 
 /** Whether the snapshot lists the target for this client (docs/contract.md, law 2). Pure. */

@@ -1,15 +1,18 @@
-// Flows at work: records what is delivered to a caller before it leaves, and refuses what follows from it. Every message
+// Flows at work: records what is delivered to a caller before it leaves, and refuses what follows from it, or says who has
+// to approve it. Every message
 // that a check has passed comes by here, so no way of delivering a result is left out. Where no policy has a flow, none
 // of this runs. docs/reference/flows.md.
 
+import { APPROVABLE_METHODS, type ApprovalRequirement } from '../policy/approval-terms.js';
 import { adviceForYoung, type Refusal, refuseProtocolError, refuseWith } from '../policy/decision.js';
 import {
   type Flow,
   type FlowReading,
   type FlowSet,
-  findViolation,
+  findViolations,
   historiesRead,
   historiesWritten,
+  liftViolations,
   RECORD_EVERY_MS,
   reachOf,
 } from '../policy/information-flow.js';
@@ -19,7 +22,7 @@ import { amendAdmitted, copyAdmitted } from '../protocol/admission.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import { isAboutNothing, withoutFreeText, withoutUnpinnedText } from '../protocol/free-text.js';
 import { setMember, spanOf } from '../protocol/json/json.js';
-import type { Json, Target } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type Target } from '../protocol/jsonrpc.js';
 import { LIST_MEMBERS } from '../protocol/methods.js';
 import { paramsOf } from '../protocol/params.js';
 import { errorContextOf, invalidParams } from '../protocol/responses.js';
@@ -30,7 +33,7 @@ import { type Feature, nameOf, type RequestContext } from './request-context.js'
 
 const MS_PER_SECOND = 1_000;
 
-/** Kinds of targets whose requests carry something to the upstream, and that flows may refuse. */
+/** Kinds of targets whose requests carry something to the upstream, and that may violate flows. */
 const SINKS: ReadonlySet<Target['kind']> = new Set(['tool', 'prompt', 'resource', 'template']);
 /** Of the requests about a task, which follow its tool, the one that does. */
 const TASK_SINK = 'tasks/update';
@@ -48,15 +51,19 @@ type Concern = {
 };
 const NO_CONCERN: Concern = { flows: NO_FLOWS };
 
+/** What flows make of a message, and what has to be approved before it may go on. */
+export type FlowOutcome = Staged<AdmittedMessage> & { readonly requirements?: readonly ApprovalRequirement[] };
+
 /**
  * The message as a flow permits it after what this caller has received, or its refusal. A message that names no item
- * does its work without the text of its sender, so it is never refused.
+ * does its work without the text of its sender, so it is never refused. One that a person may lift a flow for is given
+ * with what that person has to approve, and without text that such a person is not shown.
  */
 export async function enforceFlows(
   call: RequestContext<'flows' | 'sessions'>,
   principal: Principal,
   received: AdmittedMessage,
-): Promise<Staged<AdmittedMessage>> {
+): Promise<FlowOutcome> {
   const { ports, snapshot } = call;
   const all = snapshot.policies.flows;
   if (all === undefined) return { outcome: received };
@@ -64,14 +71,33 @@ export async function enforceFlows(
   const { flows, without } = concernOf(call, all, principal, admitted);
   if (flows.length === 0) return { outcome: admitted, facts: [{ findings }] };
   const labels = [...new Set(flows.flatMap(({ from }) => from))];
-  const refusal = refusalOf(flows, await ports.flows.read(historiesRead(principal), labels, reachOf(flows)));
-  if (refusal === undefined || without === undefined) return { outcome: refusal ?? admitted, facts: [{ findings }] };
-  return { outcome: without, facts: [{ findings: [...findings, { ...CUT, detector: 'flow-text', path: '/params' }] }] };
+  const history = await ports.flows.read(historiesRead(principal), labels, reachOf(flows));
+  const ruling = rulingOf(flows, history, admitted);
+  if (isRefusal(ruling)) return cutTo(without, findings) ?? { outcome: ruling, facts: [{ findings }] };
+  if (ruling.length === 0) return { outcome: admitted, facts: [{ findings }] };
+  const shown = withoutFreeText(admitted);
+  const lifted = shown === admitted ? undefined : cutTo(shown, findings);
+  return { ...(lifted ?? { outcome: admitted, facts: [{ findings }] }), requirements: ruling };
+}
+
+/** The message of which text was cut. */
+function cutTo(cut: AdmittedMessage | undefined, findings: readonly Finding[]): Staged<AdmittedMessage> | undefined {
+  if (cut === undefined) return undefined;
+  return { outcome: cut, facts: [{ findings: [...findings, { ...CUT, detector: 'flow-text', path: '/params' }] }] };
 }
 
 const CUT = { direction: 'to-upstream', count: 1, action: 'strip' } as const;
 
-function refusalOf(flows: readonly Flow[], history: FlowReading): Refusal | undefined {
+function isRefusal(ruling: Refusal | readonly ApprovalRequirement[]): ruling is Refusal {
+  return 'kind' in ruling;
+}
+
+/** The refusal, or what has to be approved: nothing where no flow is violated. */
+function rulingOf(
+  flows: readonly Flow[],
+  history: FlowReading,
+  admitted: AdmittedMessage,
+): Refusal | readonly ApprovalRequirement[] {
   if (history === 'unavailable') return refuseWith('store-unavailable');
   if ('lostForMs' in history) {
     const retryAfterSeconds = Math.ceil(history.lostForMs / MS_PER_SECOND);
@@ -81,14 +107,41 @@ function refusalOf(flows: readonly Flow[], history: FlowReading): Refusal | unde
       detail: 'the store began empty, so it has no history for this flow yet',
     });
   }
-  const violation = findViolation(flows, history);
-  if (violation === undefined) return undefined;
-  const { flow, causes, leftMs } = violation;
+  const violations = findViolations(flows, history);
+  const [first] = violations;
+  if (first === undefined) return [];
+  const lifting = isShownWhole(admitted) ? liftViolations(violations) : first;
+  if (!('flow' in lifting)) return lifting;
+  const { flow, causes, leftMs } = lifting;
   const retryAfterSeconds = Math.ceil(leftMs / MS_PER_SECOND);
   return refuseWith('tainted-flow', {
     ...{ policy: flow.policy, rule: flow.id, causes, retryAfterSeconds },
     advice: `The results came from the decisions ${causes.join(', ')}. Try again in ${retryAfterSeconds} seconds.`,
   });
+}
+
+/** The members of params that a person is shown, that hold no text of the caller, or of which that text is cut. */
+const SHOWN_PARAMS: ReadonlySet<string> = new Set(['name', 'arguments', 'uri', '_meta', 'requestState']);
+
+/**
+ * Whether a person who is asked sees all that the message carries: not so if it answers the server besides (MCP 2026-07-28,
+ * multi-round-trip requests), or says how its task is to be run.
+ */
+function isShownWhole(admitted: AdmittedMessage): boolean {
+  const { message, rule } = admitted;
+  if (message.kind !== 'request' || !APPROVABLE_METHODS.has(rule.method)) return false;
+  return Object.entries(paramsOf(admitted)).every(
+    ([name, value]) => SHOWN_PARAMS.has(name) || isPlainTask(name, value),
+  );
+}
+
+/** Whether it asks for a task and says nothing but how long that is to be kept. */
+function isPlainTask(name: string, value: Json): boolean {
+  return (
+    name === 'task' &&
+    isObject(value) &&
+    Object.entries(value).every(([key, ttl]) => key === 'ttl' && typeof ttl === 'number')
+  );
 }
 
 function concernOf(

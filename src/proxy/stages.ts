@@ -7,7 +7,14 @@ import { type GuardInput, type GuardOutcome, guardArguments } from '../inspectio
 import { MAX_MENDED, type MendedArguments, mendArguments } from '../policy/argument-mending.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import { allowedServerRequestsFor } from '../policy/decide.js';
-import { type Allow, type Deny, type Refusal, refuseProtocolError, refuseWith } from '../policy/decision.js';
+import {
+  type Allow,
+  approvalOf,
+  type Deny,
+  type Refusal,
+  refuseProtocolError,
+  refuseWith,
+} from '../policy/decision.js';
 import type { Catalog } from '../policy/definitions.js';
 import { type AuthorizedRequest, enforce } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
@@ -25,7 +32,7 @@ import { NO_GRANTS, type ServerRequestGrants } from '../protocol/server-requests
 import { checkParamHeaders, checkSupported, versionsOffered } from '../protocol/versions/negotiation.js';
 import { authenticateAgain, checkSession } from './access-lease.js';
 import { decideTarget, decideVisible, queryFor, take } from './authorization.js';
-import { enforceFlows } from './flows.js';
+import { enforceFlows, type FlowOutcome } from './flows.js';
 import { isRead, readMessage, refuseReadError, turnsOf } from './message-reading.js';
 import type { AnyPort, AuthnError, Snapshot } from './ports.js';
 import { admissionFacts, decisionFacts, mendingFindings, shadowFacts } from './record-facts.js';
@@ -433,16 +440,34 @@ function refusalOf(outcome: GuardOutcome): Refusal | undefined {
 /** Places of arguments that a refusal names. */
 const MAX_NAMED_PLACES = 3;
 
+/** Decides again with what inspection found, where a rule that asks a person reads it. */
+function decideWithFindings({ call, admitted }: ClientMessage, { principal, allow }: DecidedRequest): Staged<Allow> {
+  if (approvalOf(allow)?.isPending !== true) return { outcome: allow };
+  const flagged = call.record.findings.filter(
+    ({ direction, action }) => direction === 'to-upstream' && action === 'flag',
+  );
+  const findings = [...new Set(flagged.map(({ detector }) => detector))];
+  const decision = decideTarget(call.snapshot, principal, admitted, { ...admitted, findings });
+  if (decision.verdict === 'allow') return { outcome: decision };
+  const facts = [decisionFacts(call, principal, decision, admitted.args)];
+  return { outcome: { kind: 'refused', stage: 'decide', deny: decision }, facts };
+}
+
 /** Enforces flows, the decision's limits, and that a server request is answered only once. */
 export async function enforceObligations(
-  { call }: ClientMessage,
-  { principal, allow, restored }: DecidedRequest,
+  subject: ClientMessage,
+  decided: DecidedRequest,
 ): Promise<Staged<AuthorizedRequest>> {
+  const { call } = subject;
+  const { principal, restored } = decided;
+  const { obligations } = decided.allow;
+  const allow = obligations.length === 0 ? decided.allow : take(call, decideWithFindings(subject, decided));
+  if ('kind' in allow) return { outcome: allow };
   const hasFlows = call.snapshot.policies.flows !== undefined;
-  const { outcome: passed, facts = [] } = hasFlows
-    ? await enforceFlows(call, principal, restored)
-    : { outcome: restored };
+  const flowed: FlowOutcome = hasFlows ? await enforceFlows(call, principal, restored) : { outcome: restored };
+  const { outcome: passed, facts = [], requirements: [asked] = [] } = flowed;
   if (passed.kind === 'refused') return { outcome: passed, facts };
+  if (asked !== undefined) return { outcome: refuseWith('approval-required'), facts };
   const refusal = passed.rule.method === 'initialize' ? limitInitialize(call) : undefined;
   if (refusal !== undefined) return { outcome: refusal, facts };
   const outcome = await enforce(allow, passed, principal, call.ports, call.named?.allows);

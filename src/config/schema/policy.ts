@@ -21,7 +21,6 @@ import {
   tag,
   text,
   textList,
-  unavailable,
   union,
 } from './declarations.js';
 
@@ -34,6 +33,7 @@ const MAX_REASON_LENGTH = 200;
 const MAX_CAPTURES = 64;
 const MAX_POINTER_LENGTH = 256;
 const MAX_SENSITIVE = 32;
+const MAX_REMEMBERED = 16;
 /** Places in content are whole blocks or their texts: a result with anything less of a block would not be valid. */
 const POINTER = {
   title: 'a JSON pointer such as /structuredContent/ssn, /content/*/text or /arguments/ssn',
@@ -199,6 +199,69 @@ const BASE = {
   ),
 };
 
+const APPROVAL_TIMES = {
+  expires: duration(
+    'How long the question can be answered, and how long a no holds for the same call; at most 7d.',
+    '10m',
+  ),
+  use: duration('How long a yes may be used; at most 1h.', '2m'),
+};
+
+const REMEMBER = Type.Unsafe<
+  'none' | { readonly for: Static<ReturnType<typeof duration>>; readonly same?: readonly string[] }
+>({
+  type: ['string', 'object'],
+  title: 'none, or a map with for and same',
+  description: 'Whether a yes counts again for the same caller, client, tool and definition.',
+  default: 'none',
+  pattern: '^none$',
+  properties: {
+    for: duration('For how long after it; at most 1h.'),
+    same: list(
+      'JSON pointers to the arguments that have to be equal. Without it, all of them.',
+      Type.String({
+        title: 'a JSON pointer such as /owner',
+        maxLength: MAX_POINTER_LENGTH,
+        pattern: '^(/([^~/]|~[01])*)+$',
+      }),
+      { minItems: 1, maxItems: MAX_REMEMBERED, uniqueItems: true },
+    ),
+  },
+  required: ['for'],
+  additionalProperties: false,
+});
+
+const APPROVAL = union('by', 'Who has to say yes before a request is forwarded.', [
+  record(
+    'The person on whose behalf the call is made.',
+    {
+      by: tag('caller'),
+      proof: oneOfStrings(
+        'How it is known that a person answers: `login`, by a login at the issuer a moment before; `client`, not at all, because a client answers a form.',
+        ['login', 'client'],
+        { default: 'login' },
+      ),
+      ...APPROVAL_TIMES,
+      remember: REMEMBER,
+    },
+    { title: 'an approval by the caller' },
+  ),
+  record(
+    'Somebody else: a reviewer of the gateway.',
+    {
+      by: tag('reviewer'),
+      reviewers: Type.Optional(
+        record('Which reviewers; by default all.', {
+          groups: textList('Groups of the reviewer, who is in one of them.', { minItems: 1 }),
+        }),
+      ),
+      count: count('How many persons have to say yes.', { min: 1, max: 3 }, 1),
+      ...APPROVAL_TIMES,
+    },
+    { title: 'an approval by a reviewer' },
+  ),
+]);
+
 const RULE = union('effect', 'Effect of the rule.', [
   record(
     'Grants, if all of it holds.',
@@ -224,7 +287,10 @@ const RULE = union('effect', 'Effect of the rule.', [
     {
       ...BASE,
       effect: tag('require'),
-      approval: unavailable('Keys: `by`, `expires`.'),
+      approval: Type.Optional(APPROVAL),
+      reason: Type.Optional(
+        text('With `approval`: what the person reads who is asked.', { maxLength: MAX_REASON_LENGTH }),
+      ),
       limits: Type.Optional(LIMITS),
       inspect: Type.Optional(text('Name of an inspection profile.')),
       maxResultBytes: Type.Optional(
@@ -258,7 +324,7 @@ const RULE = union('effect', 'Effect of the rule.', [
 ]);
 
 const FLOW = record(
-  'After results with the labels `from`, requests with the label `to` are refused for a while.',
+  'After results with the labels `from`, requests with the label `to` are refused for a while, or put to a person.',
   {
     id: text('Name of the flow, unique among the flows and rules of its file.', {
       title: 'an id of lower-case letters, digits, ., - and _',
@@ -274,12 +340,19 @@ const FLOW = record(
       uniqueItems: true,
       items: { type: 'string', title: LABEL_TITLE, pattern: LABEL_PATTERN },
     }),
-    to: text('The label of the requests that are refused.', {
+    to: text('The label of the requests that are refused or put to a person.', {
       title: LABEL_TITLE,
       pattern: LABEL_PATTERN,
     }),
     within: duration('For how long after the results.', '10m'),
-    effect: literal('deny', 'The only effect.'),
+    effect: oneOfStrings(
+      '`deny` refuses the request. `approve` puts a call of a tool, a resource that is read and a prompt to a person, whose yes lifts this flow for that one request; everything else is refused.',
+      ['deny', 'approve'],
+    ),
+    approval: Type.Optional(APPROVAL),
+    reason: Type.Optional(
+      text('With `approve`: what the person reads who is asked.', { maxLength: MAX_REASON_LENGTH }),
+    ),
   },
   { title: 'a flow' },
 );
@@ -332,7 +405,7 @@ export const POLICY_SCHEMA = published(
         }),
       ),
       flows: Type.Optional(
-        list('What is refused for a while after a result was received.', FLOW, {
+        list('What is refused, or put to a person, for a while after a result was received.', FLOW, {
           minItems: 1,
         }),
       ),

@@ -111,6 +111,21 @@ type RuleBase = {
   readonly when?: string;
 };
 
+type ApprovalTimes = { readonly expiresMs: number; readonly useMs: number };
+
+/** Whom a rule or flow asks, with the defaults. */
+export type ApprovalDocument =
+  | (ApprovalTimes & {
+      readonly by: 'caller';
+      readonly proof: 'login' | 'client';
+      readonly remember: 'none' | { readonly forMs: number; readonly same?: readonly string[] };
+    })
+  | (ApprovalTimes & {
+      readonly by: 'reviewer';
+      readonly reviewers?: { readonly groups: readonly string[] };
+      readonly count: number;
+    });
+
 export type RuleDocument =
   | (RuleBase & {
       readonly effect: 'allow';
@@ -124,6 +139,9 @@ export type RuleDocument =
       readonly inspect?: string;
       readonly maxResultBytes?: number;
       readonly audit?: { readonly capture: readonly string[] };
+      readonly approval?: ApprovalDocument;
+      /** What the person reads who is asked. */
+      readonly reason?: string;
     });
 
 export type PolicyDocument = {
@@ -154,6 +172,10 @@ export type FlowDocument = {
   readonly from: string | readonly string[];
   readonly to: string;
   readonly withinMs: number;
+  readonly effect: 'deny' | 'approve';
+  readonly approval?: ApprovalDocument;
+  /** What the person reads who is asked. */
+  readonly reason?: string;
 };
 
 /** What the rules of a file are about where they do not say it. */

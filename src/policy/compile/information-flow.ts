@@ -23,6 +23,7 @@ import {
   UNTRUSTED,
 } from '../information-flow.js';
 import { compilePattern, foldPattern, isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
+import { compileFlowApproval } from './approval.js';
 import type { DiagnosticCollector, PolicyContext, PolicyDocument, ReportDiagnostic } from './documents.js';
 
 type Suggest = typeof nearestCandidate;
@@ -148,7 +149,8 @@ function compileDocument(
 ): readonly Flow[] {
   const report = diagnostics.forFile(file);
   const ids = new Set(rules.map(({ id }) => id));
-  return flows.map(({ id, from, to, withinMs }, index): Flow => {
+  return flows.map((written, index): Flow => {
+    const { id, from, to, withinMs } = written;
     if (ids.has(id)) {
       const message = `another rule or flow of this policy has the id "${id}"; rename one of the two`;
       report(['flows', index, 'id'], 'error', message);
@@ -165,7 +167,9 @@ function compileDocument(
       checkLabel(label, at, 'never begins');
     }
     checkLabel(to, ['to'], 'refuses nothing');
-    return { policy, id, from: labels, to, withinMs };
+    const reportFlow: ReportDiagnostic = (path, ...rest) => report(['flows', index, ...path], ...rest);
+    const approval = compileFlowApproval(policy, written, reportFlow);
+    return { policy, id, from: labels, to, withinMs, approval };
   });
 }
 

@@ -12,6 +12,7 @@ import { clausesOf } from '../clauses.js';
 import { collectReads } from '../conditions.js';
 import { compileSchema } from '../json-schema/validator.js';
 import { compilePattern, isExactPattern, type Pattern, type PatternSpace } from '../patterns.js';
+import { textOf } from '../rule-text.js';
 import {
   type AllowRule,
   matchesAll,
@@ -19,12 +20,14 @@ import {
   type Rule,
   type RuleBudget,
   readsAnnotations,
+  readsFindings,
   TARGET_KINDS,
   type TargetKind,
   whoClauses,
 } from '../rules.js';
 import { hostOfLink, type LinkHost, type ServerRequestTerms } from '../server-request-content.js';
 import { normalizeUriPattern, restrictionsOf } from '../uris.js';
+import { compileApproval } from './approval.js';
 import type {
   LimitsDocument,
   PolicyContext,
@@ -64,6 +67,7 @@ export function compileRule(
     id: `${policy}/${written.id}`,
     policy,
     rule: written.id,
+    text: textOf(policy, written),
     matchesWho: matchesAll(who),
     groups: written.who.groups,
     upstreams: written.what.upstreams && compilePatterns(written.what.upstreams, 'name', ['what', 'upstreams'], report),
@@ -111,7 +115,8 @@ function addEffect(
       if (inspect !== undefined) checkName(inspect, ['inspection profile', context.profiles], ['inspect'], report);
       const captures = audit?.capture ?? [];
       const captureReads = collectReads({}, { valuePaths: [], testedPaths: captures.map(stepsOf) });
-      const more = { profile: inspect, maxResultBytes, captures, captureReads };
+      const approval = compileApproval(written, base.when, report);
+      const more = { profile: inspect, maxResultBytes, captures, captureReads, approval };
       return { ...base, effect: 'require', ...limits, ...more };
     }
   }
@@ -361,6 +366,14 @@ function checkConditions(rule: Rule, report: ReportDiagnostic): void {
   const { targets, when } = rule;
   if (rule.effect === 'allow' && readsAnnotations(rule)) {
     report(['when'], 'error', 'annotations may tighten only: an allow rule may not read them');
+  }
+  const asks = rule.effect === 'require' && rule.approval !== undefined;
+  if (readsFindings(rule) && !asks) {
+    report(
+      ['when'],
+      'error',
+      'only rules with approval may read findings: what is found in arguments is known after other rules',
+    );
   }
   if (when?.reads.readsUri === true && targets.resource.length === 0) {
     report(['when'], 'error', 'uri is for resources, and the rule names none');

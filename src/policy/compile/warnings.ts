@@ -8,6 +8,7 @@ import { STRING_LITERAL } from '../cel-language.js';
 import type { PinnedDefinition } from '../definitions.js';
 import { isPublicUrl } from '../hosts.js';
 import { compileLinear, isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
+import { sortedJson } from '../rule-text.js';
 import { isUnconditional, matchesTarget, matchesUpstream, type Rule, TARGET_KINDS } from '../rules.js';
 import type { PolicyContext, ReportDiagnostic, RuleDocument, WhoDocument } from './documents.js';
 import { isList } from './rule.js';
@@ -39,18 +40,12 @@ export function warnOfRules(rules: readonly CheckedRule[], context: PolicyContex
       warnOfTypes(checked, definitionsOf(rule, context));
     if (context.isStrict === true) warnOfSingleResources(written, report);
     const { id: _, ...same } = written;
-    const meaning = JSON.stringify(same, sortKeys);
+    const meaning = sortedJson(same);
     const twin = seen.get(meaning);
     if (twin !== undefined) report([], 'warning', `this rule says the same as "${twin}"`);
     else warnOfDenies(checked, denying);
     seen.set(meaning, twin ?? rule.id);
   }
-}
-
-/** The order of keys means nothing. */
-function sortKeys(_key: string, value: unknown): unknown {
-  if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 /** What a prompt returns goes to the model in the name of the user, and a glob grants prompts to come as well. */

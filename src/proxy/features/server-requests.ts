@@ -8,7 +8,7 @@
 import { checkForm, readLink } from '../../inspection/elicitation/requests.js';
 import { decideServerRequest } from '../../policy/decide.js';
 import { type Allow, type Decision, type Refusal, refuseWith } from '../../policy/decision.js';
-import { enforceLimits } from '../../policy/obligations.js';
+import { enforceLimits, requireApproval } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import { REASONS, type Reason } from '../../policy/reasons.js';
 import { fold, openRecord, type RecordFacts, type RequestRecord, type Staged } from '../../policy/record.js';
@@ -201,8 +201,9 @@ async function enforceServerRequestLimits(
   { checkContext: { call, principal } }: ServerRequestContext,
   inspected: InspectedRequest,
 ): Promise<Staged<InspectedRequest>> {
-  const limited = await enforceLimits([inspected.allow], principal, call.ports.limits);
-  return { outcome: limited === undefined ? inspected : { kind: 'refused', stage: 'settle', deny: limited } };
+  const { allow } = inspected;
+  const deny = requireApproval(allow) ?? (await enforceLimits([allow], principal, call.ports.limits));
+  return { outcome: deny === undefined ? inspected : { kind: 'refused', stage: 'settle', deny } };
 }
 
 /** Gives the request the id under which only this client can reply to it. */
@@ -496,10 +497,10 @@ async function limitParts<Request extends RequestContent>(
   for (const [index, part] of parts.entries()) {
     const allow = inspected.allows[index];
     if (allow === undefined || !part.isNew) continue;
-    const limited = await enforceLimits([allow], client.principal, client.call.ports.limits);
-    if (limited !== undefined) {
+    const deny = requireApproval(allow) ?? (await enforceLimits([allow], client.principal, client.call.ports.limits));
+    if (deny !== undefined) {
       state.refused = part;
-      return { kind: 'refused', stage: 'settle', deny: limited };
+      return { kind: 'refused', stage: 'settle', deny };
     }
     contained.noteCounted?.(part.request);
   }

@@ -5,7 +5,7 @@ import { compilePolicies } from '../../../src/policy/compile/compile.js';
 import type { FlowDocument, PolicyDocument } from '../../../src/policy/compile/documents.js';
 import {
   type FlowSet,
-  findViolation,
+  findViolations,
   historiesRead,
   historiesWritten,
   RECORD_EVERY_MS,
@@ -19,7 +19,7 @@ const UPSTREAMS = [
   { name: 'github', strict: true },
   { name: 'wiki', strict: false },
 ];
-const FLOW: FlowDocument = { id: 'f', from: 'untrusted', to: 'egress', withinMs: MINUTE_MS };
+const FLOW: FlowDocument = { id: 'f', from: 'untrusted', to: 'egress', withinMs: MINUTE_MS, effect: 'deny' };
 
 function compile(document: Partial<PolicyDocument>, areInForce = false) {
   const pinned = catalog({ tools: { get_issue: {}, create_issue: {} } });
@@ -94,12 +94,12 @@ describe('labels', () => {
 });
 
 describe('a violation', () => {
-  const both = { policy: 'p', id: 'g', from: ['a', 'b'], to: 'x', withinMs: MINUTE_MS };
+  const both = { policy: 'p', id: 'g', from: ['a', 'b'], to: 'x', withinMs: MINUTE_MS, approval: undefined };
   const mark = (decision: string, ageMs: number) => ({ decision, ageMs });
 
   it('[FL-01] needs every label within the time, and names the decisions', () => {
     const history = (entries: readonly (readonly [string, { decision: string; ageMs: number }])[]) =>
-      findViolation([both], new Map(entries));
+      findViolations([both], new Map(entries))[0];
     expect(history([['a', mark('1', 5)]])).toBeUndefined();
     expect(
       history([
@@ -334,7 +334,7 @@ describe('sensitive fields', () => {
   });
 
   it('[SF-01] and flows do not, which a warning at them says', () => {
-    const flow = { id: 'f', from: ['untrusted'], to: 'egress', withinMs: 1_000 };
+    const flow = { id: 'f', from: ['untrusted'], to: 'egress', withinMs: 1_000, effect: 'deny' } as const;
     const context = {
       hash: 'h',
       profiles: [],
