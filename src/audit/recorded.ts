@@ -19,6 +19,14 @@ const BY_POLICY: ReadonlySet<string> = new Set<Reason>([
   ...(['arguments-invalid', 'resource-forbidden'] as const),
 ]);
 
+/** The refusals of calls that rules allow once somebody has said yes. */
+const FOR_APPROVAL: ReadonlySet<string> = new Set<Reason>(['approval-required', 'approval-denied', 'approval-expired']);
+
+/** Whether a recorded call was refused for want of a yes. */
+export function isUnapproved({ reason }: { readonly reason: string | undefined }): boolean {
+  return reason !== undefined && FOR_APPROVAL.has(reason);
+}
+
 /** What a line is read with: the upstreams and issuers that are configured, and the definitions. */
 export type RecordContext = {
   readonly outline: {
@@ -171,7 +179,7 @@ function groupsOf(record: AuditRecord, groups: GroupsByToken): Iterable<string> 
 function outcomeOf(record: AuditRecord): Pick<RecordedCall, 'verdict' | 'reason' | 'rule'> | undefined {
   const isAllowed = textAt(record, 'decision', 'verdict') === 'allow';
   const [reason] = textsAt(record, 'decision', 'reasons');
-  const isByPolicy = isAllowed || (reason !== undefined && BY_POLICY.has(reason));
+  const isByPolicy = isAllowed || (reason !== undefined && BY_POLICY.has(reason)) || isUnapproved({ reason });
   if (!isByPolicy || textAt(record, 'actor', 'sub') === undefined) return undefined;
   const policy = textAt(record, 'decision', 'policy');
   const rule = policy === undefined ? undefined : `${policy}/${textAt(record, 'decision', 'rule')}`;
@@ -216,7 +224,7 @@ function issuerOf(url: string, { outline }: RecordContext): string | undefined {
 
 function factsOf(
   record: AuditRecord,
-  call: Pick<RecordedCall, 'caller' | 'upstream' | 'scopes' | 'groups' | 'verdict'> & {
+  call: Pick<RecordedCall, 'caller' | 'upstream' | 'scopes' | 'groups' | 'verdict' | 'reason'> & {
     readonly issuer: string;
     readonly issuerUrl: string;
     readonly target: Target;
@@ -242,13 +250,24 @@ function factsOf(
   const args = target.kind === 'tool' && mending ? mendKnown(known, mending, pinned) : known;
   const facts: CallFacts = {
     principal: ports.supposePrincipal(principal),
-    ...{ upstream, target, catalog, args },
+    ...{ upstream, target, catalog, args, findings: findingsOf(record, call) },
     unknown: new Set([
       ...(['groups', 'claims'] as const),
       ...(scopes.length >= MAX_LISTED ? (['scopes'] as const) : []),
     ]),
   };
   return { facts, isReadAlike: args === known && pinned?.digest === pin };
+}
+
+/** What inspection found in the arguments; `undefined` if the call was refused before. */
+function findingsOf(record: AuditRecord, call: Pick<RecordedCall, 'verdict' | 'reason'>): CallFacts['findings'] {
+  if (call.verdict !== 'allow' && !isUnapproved(call)) return undefined;
+  const listed = valueAt(record, 'findings');
+  const flagged = (Array.isArray(listed) ? listed : []).flatMap((one: unknown) => {
+    const { detector, direction, action } = isObject(one) ? one : {};
+    return direction === 'to-upstream' && action === 'flag' && typeof detector === 'string' ? [detector] : [];
+  });
+  return [...new Set(flagged)];
 }
 
 /** Stands in for the token of a caller who is assumed and presented none. */

@@ -1,6 +1,8 @@
 // What rules and flows ask of a person before a request is forwarded, each for itself and all of them together. Pure.
 // docs/reference/approvals.md.
 
+import { durationText } from '../text/wording.js';
+
 /** The requests of clients that a person may be asked about. What else names the same items passes without. */
 export const APPROVABLE_METHODS: ReadonlySet<string> = new Set(['tools/call', 'resources/read', 'prompts/get']);
 
@@ -30,6 +32,22 @@ export type ApprovalTerms = {
   | { readonly by: 'caller'; readonly proof: ApprovalProof; readonly remember: RememberTerms | undefined }
   | { readonly by: 'reviewer'; readonly groups: readonly string[] | undefined; readonly count: number }
 );
+
+/** In words: `by reviewer of group ops, 2 people, within 10m`. Names of groups and pointers are quoted as they are. */
+export function describeTerms(terms: ApprovalTerms): string {
+  const within = `within ${durationText(terms.expiresMs)}`;
+  if (terms.by === 'reviewer') {
+    const { groups = [], count } = terms;
+    const who = groups.length === 0 ? 'by reviewer' : `by reviewer of group ${groups.join(' or ')}`;
+    return [who, ...(count > 1 ? [`${count} people`] : []), within].join(', ');
+  }
+  const { proof, remember } = terms;
+  const how = proof === 'login' ? 'after a login' : 'answered by the client, perhaps without a person';
+  const parts = ['by the caller', how, within];
+  if (remember === undefined) return parts.join(', ');
+  const same = remember.same?.join(' and ') ?? 'all arguments';
+  return [...parts, `remembered for ${durationText(remember.forMs)} while ${same} stay equal`].join(', ');
+}
 
 /** One rule or flow that asks, as it is kept beside a decision. */
 export type ApprovalRequirement = {

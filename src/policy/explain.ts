@@ -39,6 +39,7 @@ import {
   matchesUpstream,
   type PolicyQuery,
   type PolicySet,
+  type RequireRule,
   type Rule,
   readsArguments,
 } from './rules.js';
@@ -61,10 +62,10 @@ export type KnownArguments =
     };
 
 /** Why something is not known; `validity` is whether the definition admits the arguments. */
-type UnknownCause = 'groups' | 'claims' | 'scopes' | 'arguments' | 'validity' | 'content';
+type UnknownCause = 'groups' | 'claims' | 'scopes' | 'arguments' | 'validity' | 'content' | 'findings';
 
 /** A call as far as it is known. */
-export type CallFacts = Pick<PolicyQuery, 'principal' | 'upstream' | 'target' | 'content' | 'catalog'> & {
+export type CallFacts = Pick<PolicyQuery, 'principal' | 'upstream' | 'target' | 'content' | 'findings' | 'catalog'> & {
   readonly args: KnownArguments;
   /** What the caller may have besides what `principal` has. */
   readonly unknown?: ReadonlySet<UnknownCause>;
@@ -99,6 +100,8 @@ export type RuleExplanation = {
   readonly state: Outcome;
   readonly clauses: readonly ClauseResult[];
   readonly limit?: RateLimit;
+  /** Who has to say yes where it holds. */
+  readonly approval?: NonNullable<RequireRule['approval']>;
   /** What the verdict follows from besides the outcomes. */
   readonly basis: {
     readonly rule: Rule;
@@ -109,7 +112,14 @@ export type RuleExplanation = {
 
 /** What follows from the rules as far as the call is known. */
 export type KnownVerdict =
-  | { readonly verdict: 'allow'; readonly rule: string }
+  | {
+      readonly verdict: 'allow';
+      readonly rule: string;
+      /** The rules that ask a person first; absent where none does. */
+      readonly askers?: readonly string[];
+      /** Those that may, depending on what inspection finds. */
+      readonly possibleAskers?: readonly string[];
+    }
   | { readonly verdict: 'deny'; readonly reason: Reason; readonly rule?: string }
   | { readonly verdict: 'unknown'; readonly causes: readonly UnknownCause[] };
 
@@ -161,6 +171,7 @@ function explainRule(
   const asked = stateOf(what) === 'fails' || target === undefined ? NOTHING : explainConditions(rule, target, facts);
   const clauses = [...who, ...what, ...scopes, ...asked.clauses];
   const limit = effect === 'deny' ? undefined : rule.limit;
+  const approval = rule.effect === 'require' ? rule.approval : undefined;
   return {
     ...{ id, effect, file, index },
     who: stateOf(who),
@@ -169,6 +180,7 @@ function explainRule(
     state: stateOf(clauses),
     clauses,
     ...(limit && { limit }),
+    ...(approval && { approval }),
     basis: { rule, refusal: asked.refusal },
   };
 }
@@ -305,6 +317,8 @@ const CAUSES = new Map<string, UnknownCause>([
   ['scopes', 'scopes'],
 ]);
 
+const FINDINGS_TEXT = 'it reads what inspection finds, which is not known here';
+
 /** A term of `when`. Of several, the text says of which expression it is one. */
 function explainTerm(
   term: Term,
@@ -316,6 +330,9 @@ function explainTerm(
   if (unrecorded !== undefined) return [unrecorded];
   const result = term.evaluate(seen);
   if (result === 'holds') return [];
+  // Before inspection it is an error to read what was found.
+  if (result === 'error' && term.reads.readsFindings && seen.findings === undefined)
+    return [{ path: ['when'], result: 'unknown', text: FINDINGS_TEXT, cause: 'findings' }];
   const own = term.text();
   return [{ path: ['when'], result, text: when?.terms.length === 1 ? own : `${own}, of: ${when?.text}` }];
 }
@@ -498,8 +515,19 @@ export function verdictOf(rules: readonly RuleExplanation[], facts: CallFacts): 
     const { reason, policy, rule } = ruling;
     return { verdict: 'deny', reason, ...(rule !== undefined && { rule: `${policy}/${rule}` }) };
   }
-  if (outcomes.open.length === 0 && !outcomes.isValidityOpen) return { verdict: 'allow', rule: ruling.rule.id };
-  const causes = outcomes.open.flatMap(({ clauses }) => clauses.flatMap(({ cause }) => cause ?? []));
+  const causesOf = ({ clauses }: RuleExplanation) => clauses.flatMap(({ cause }) => cause ?? []);
+  const asking = outcomes.open.filter((one) => causesOf(one).join() === 'findings');
+  if (asking.length === outcomes.open.length && !outcomes.isValidityOpen) {
+    const askers = ruling.requires.filter(({ approval }) => approval !== undefined).map(({ id }) => id);
+    const possibleAskers = asking.map(({ id }) => id);
+    return {
+      verdict: 'allow',
+      rule: ruling.rule.id,
+      ...(askers.length > 0 && { askers }),
+      ...(possibleAskers.length > 0 && { possibleAskers }),
+    };
+  }
+  const causes = outcomes.open.flatMap(causesOf);
   if (outcomes.isValidityOpen) causes.push('validity');
   return { verdict: 'unknown', causes: [...new Set(causes)].sort() };
 }

@@ -5,7 +5,7 @@
 import { NO_GRANTS } from '../protocol/server-requests.js';
 import type { RuleClauses } from './clauses.js';
 import { capturedBy, decideRequest } from './decide.js';
-import type { Decision } from './decision.js';
+import { approvalOf, type Decision } from './decision.js';
 import { compilePattern, type Pattern } from './patterns.js';
 import type { ShadowDecision } from './record.js';
 import type { PolicyQuery, PolicySet, Rule } from './rules.js';
@@ -96,8 +96,11 @@ export function decideShadows({ shadow }: PolicySet, query: PolicyQuery, decisio
   };
 }
 
+/** A request that needs an approval is refused until somebody says yes. */
 function describe(decision: Decision, policy: string | undefined): ShadowDecision {
   const { verdict, rule } = decision;
+  const asker = verdict === 'allow' ? approvalOf(decision)?.requirements[0] : undefined;
+  if (asker !== undefined) return { policy, rule: asker.rule, verdict: 'deny', reason: 'approval-required' };
   return {
     policy,
     rule: rule === undefined ? undefined : `${decision.policy}/${rule}`,

@@ -73,6 +73,20 @@ function at(row: readonly number[], column: number): number {
   return row[column] ?? Number.POSITIVE_INFINITY;
 }
 
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1000],
+  ['ms', 1],
+] as const;
+
+/** A time as configuration writes it, in the largest unit of which it is a whole number: `10m`, `90s`. */
+export function durationText(ms: number): string {
+  const [name, factor] = UNITS.find(([, one]) => ms % one === 0 && ms >= one) ?? ['ms', 1];
+  return `${ms / factor}${name}`;
+}
+
 /** The count and its noun, which takes an `s` unless the count is one. */
 export function countOf(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;

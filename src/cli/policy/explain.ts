@@ -15,9 +15,10 @@ import {
   readOtherRefusal,
 } from '../../audit/recorded.js';
 import { decodeUtf8 } from '../../config/files.js';
+import { type ApprovalTerms, describeTerms } from '../../policy/approval-terms.js';
 import { type BlockTarget, blockedIdentity, blocksAt, callerBlock, refuseBlocked } from '../../policy/blocks.js';
 import { decideRequest } from '../../policy/decide.js';
-import type { Decision } from '../../policy/decision.js';
+import { approvalOf, type Decision } from '../../policy/decision.js';
 import { explainRules, type KnownVerdict, type RuleExplanation, verdictOf } from '../../policy/explain.js';
 import type { Flow, SensitiveField } from '../../policy/information-flow.js';
 import { isReason, REASONS } from '../../policy/reasons.js';
@@ -163,13 +164,15 @@ function byIdentity(blocks: Blocks): ReadonlyMap<string, string> {
   );
 }
 
-/** The flows that may refuse the call, by what its caller has received before. */
+/** The flows that may refuse the call or put it to a person, by what its caller has received before. */
 function flowsOf(
   { flows }: PolicySet,
   { upstream, target }: PolicyQuery,
-): readonly Pick<Flow, 'policy' | 'id' | 'from' | 'withinMs'>[] {
+): readonly (Pick<Flow, 'policy' | 'id' | 'from' | 'withinMs'> & { readonly approval?: ApprovalTerms })[] {
   const all = flows?.of(upstream, target.kind, 'name' in target ? target.name : '').flows ?? [];
-  return all.map(({ policy, id, from, withinMs }) => ({ policy, id, from, withinMs }));
+  return all.map(({ policy, id, from, withinMs, approval }) => {
+    return { policy, id, from, withinMs, ...(approval && { approval: approval.terms }) };
+  });
 }
 
 function callerOf(options: ExplainCallOptions): JsonObject {
@@ -228,12 +231,17 @@ type DescribedDecision = {
   /** The caller sees the target in lists, and learns the reason of a refusal. */
   readonly listed: boolean;
   readonly text?: string;
+  /** The rules that ask a person first. */
+  readonly askers?: readonly string[];
 };
 
 function describeDecision(decision: Decision): DescribedDecision {
   const { verdict, policy, rule } = decision;
   const named = policy === undefined ? {} : { rule: `${policy}/${rule}` };
-  if (decision.verdict === 'allow') return { verdict, ...named, listed: true };
+  if (decision.verdict === 'allow') {
+    const askers = approvalOf(decision)?.requirements.map((one) => one.rule) ?? [];
+    return { verdict, ...named, listed: true, ...(askers.length > 0 && { askers }) };
+  }
   const { reason, listed, advice } = decision;
   const text = advice === undefined ? REASONS[reason].text : `${REASONS[reason].text} ${advice}`;
   return { verdict, reason, ...named, listed, text };
@@ -270,10 +278,10 @@ function renderFields(fields: readonly DescribedField[] = []): string {
 
 function renderCall(call: ExplainedCall): string {
   const { rules, flows, sensitive, areBlocksKnown, arguments: given, ...decision } = call;
-  const { verdict, reason, rule, listed, text } = decision;
+  const { verdict, reason, rule, listed, text, askers } = decision;
   const by = rule === undefined ? '' : ` by ${rule}`;
   const seen = listed ? 'listed for this caller' : 'hidden from this caller ("not found")';
-  const head = verdict === 'allow' ? `allow${by}\n` : `deny: ${reason}${by}, ${seen}\n`;
+  const head = verdict === 'allow' ? `allow${by}${onceApproved(askers)}\n` : `deny: ${reason}${by}, ${seen}\n`;
   const lift = reason === 'blocked' ? 'see the block: sallyport block list\n' : '';
   const unknown = areBlocksKnown ? '' : UNKNOWN_BLOCKS;
   const may = `${renderFlows(flows)}${renderFields(sensitive)}`;
@@ -281,29 +289,40 @@ function renderCall(call: ExplainedCall): string {
   return `${head}${text === undefined ? '' : `  ${text}\n`}${shown}`;
 }
 
+/** That a person is asked first, and by which rules. */
+function onceApproved(askers: readonly string[] = []): string {
+  return askers.length === 0 ? '' : `, once approved: ${askers.join(', ')}`;
+}
+
 const UNKNOWN_BLOCKS =
   'blocks are not known here; to include them, give the output of "sallyport block list --json" with --blocks FILE\n';
 
 function renderFlows(flows: ReturnType<typeof flowsOf>): string {
   const lines = flows.map(
-    ({ policy, id, from, withinMs }) =>
-      `  ${makeVisible(`${policy}/${id}`)}  refuses it for ${withinMs / 1000} s after results labelled ${from.join(' and ')}\n`,
+    ({ policy, id, from, withinMs, approval }) =>
+      `  ${makeVisible(`${policy}/${id}`)}  ${approval === undefined ? 'refuses it' : makeVisible(`needs approval (${describeTerms(approval)})`)} for ${withinMs / 1000} s after results labelled ${from.join(' and ')}\n`,
   );
   return lines.length === 0 ? '' : `flows, by what the caller received before:\n${lines.join('')}`;
 }
 
 const STATES = { holds: 'holds', fails: 'does not hold', error: 'error', unknown: 'not known' };
 
+/** What a rule asks for, by what comes out of it. */
+const MAY_ASK = { holds: 'needs approval', error: 'would need approval', unknown: 'may need approval' };
+
 /** The rules about the target, then how many others there are. */
 function renderRules(rules: readonly PlacedRule[]): string {
   const concerned = rules.filter(({ what }) => what !== 'fails');
   const others = rules.length - concerned.length;
-  const lines = concerned.flatMap(({ id, effect, at, state, clauses, limit }) => [
+  const lines = concerned.flatMap(({ id, effect, at, state, clauses, limit, approval }) => [
     `  ${effect} ${id}  ${STATES[state]}  (${at})`,
     ...clauses.map(
       ({ path, text, pointer, result, at: there }) =>
         `    ${path.join('.')}${pointer === undefined ? '' : ` ${pointer}`}: ${result === 'fails' ? '' : `${STATES[result]}: `}${text}  (${there})`,
     ),
+    ...(approval === undefined || state === 'fails'
+      ? []
+      : [`    ${MAY_ASK[state]} (${describeTerms(approval.terms)})`]),
     ...(limit === undefined
       ? []
       : [`    limit: ${limit.count} in ${limit.windowMs / 1000} s per ${limit.per}, not counted here`]),
@@ -413,7 +432,7 @@ function renderRecorded(recorded: Omit<OtherRefusal, 'causes'> | ExplainedDecisi
 export function renderVerdict(now: KnownVerdict): string {
   switch (now.verdict) {
     case 'allow':
-      return `allow by ${now.rule}`;
+      return `allow by ${now.rule}${onceApproved(now.askers)}`;
     case 'deny':
       return `deny: ${now.reason}${now.rule === undefined ? '' : ` by ${now.rule}`}`;
     case 'unknown':

@@ -9,7 +9,14 @@
 import { InvalidArgumentError } from 'commander';
 import type { AuditRecord } from '../../audit/chain.js';
 import { createEventJoiner } from '../../audit/query.js';
-import { type GroupsByToken, isDecision, noteGroups, type RecordedCall, readCall } from '../../audit/recorded.js';
+import {
+  type GroupsByToken,
+  isDecision,
+  isUnapproved,
+  noteGroups,
+  type RecordedCall,
+  readCall,
+} from '../../audit/recorded.js';
 import type { ChainVerdict } from '../../audit/verify.js';
 import { compilePolicies } from '../../policy/compile/compile.js';
 import type { PolicyDocument, RuleDocument } from '../../policy/compile/documents.js';
@@ -102,18 +109,31 @@ type Tally = {
   decisions: number;
   unchanged: number;
   readonly changed: Map<string, DecisionGroup>;
+  /** Those that are still allowed, and of which a person is asked first. */
+  readonly asked: Map<string, DecisionGroup>;
   readonly unknown: Map<string, DecisionGroup>;
 };
+
+/** Where a decision is counted that is not the same as before. */
+function groupsFor(
+  call: RecordedCall,
+  now: KnownVerdict | undefined,
+  { changed, asked, unknown }: Tally,
+): Map<string, DecisionGroup> | undefined {
+  if (now === undefined || now.verdict === 'unknown') return unknown;
+  const isAsked = now.verdict === 'allow' && now.askers !== undefined;
+  if (isAsked) return call.verdict === 'allow' || isUnapproved(call) ? asked : changed;
+  return now.verdict === call.verdict ? undefined : changed;
+}
 
 /** Counts one decision. */
 function countDecision(call: RecordedCall, now: KnownVerdict | undefined, tally: Tally): void {
   tally.decisions += 1;
-  if (now?.verdict === call.verdict) {
+  const groups = groupsFor(call, now, tally);
+  if (groups === undefined) {
     tally.unchanged += 1;
     return;
   }
-  const isUnknown = now === undefined || now.verdict === 'unknown';
-  const groups = isUnknown ? tally.unknown : tally.changed;
   const { caller, upstream, kind, name } = call;
   const before = call.verdict === 'allow' ? `allow by ${call.rule}` : `deny: ${call.reason}`;
   const after = `${describeVerdict(now, call.missing)}${describeDropped(call)}`;
@@ -192,24 +212,27 @@ async function runCompare(
   isJson: boolean,
   io: CliIo,
 ): Promise<number> {
-  const tally: Tally = { decisions: 0, unchanged: 0, changed: new Map(), unknown: new Map() };
+  const tally: Tally = { decisions: 0, unchanged: 0, changed: new Map(), asked: new Map(), unknown: new Map() };
   let others = 0;
   for await (const call of calls) {
     if (call === undefined) others += 1;
     else countDecision(call, evaluateAgain(call, workspace), tally);
   }
   const changed = sortGroups(tally.changed);
+  const asked = sortGroups(tally.asked);
   const unknown = sortGroups(tally.unknown);
   const { decisions, unchanged } = tally;
   if (isJson) {
-    const shown = { decisions, unchanged, changed, unknown, notByRules: others };
+    const shown = { decisions, unchanged, changed, needApproval: asked, unknown, notByRules: others };
     io.stdout(`${toVisibleJson(shown)}\n`);
   } else {
-    io.stdout(`${renderGroups('would change', changed)}${renderGroups('not known', unknown)}`);
+    const groups = [renderGroups('would change', changed), renderGroups('need approval', asked)];
+    io.stdout(`${groups.join('')}${renderGroups('not known', unknown)}`);
   }
   const sum = (groups: readonly DecisionGroup[]): number => groups.reduce((total, one) => total + one.count, 0);
+  const approvals = asked.length === 0 ? '' : `${sum(asked)} need approval, `;
   io.stderr(
-    `${countOf(decisions, 'decision')}: ${unchanged} unchanged, ${sum(changed)} would change, ${sum(unknown)} not known; ${others} others are not decided by rules\n`,
+    `${countOf(decisions, 'decision')}: ${unchanged} unchanged, ${sum(changed)} would change, ${approvals}${sum(unknown)} not known; ${others} others are not decided by rules\n`,
   );
   return changed.length === 0 ? EXIT_FINE : EXIT_FAILED;
 }
@@ -367,7 +390,8 @@ function usesOf(calls: readonly RecordedCall[]): readonly TargetUse[] {
   return [...byTarget.values()].map((all) => {
     const [{ caller, upstream, kind, name }] = all;
     const allowed = all.filter(({ verdict }) => verdict === 'allow');
-    const refused = all.filter(({ verdict }) => verdict !== 'allow');
+    // What a person did not approve, rules allowed all the same.
+    const refused = all.filter((call) => call.verdict !== 'allow' && !isUnapproved(call));
     return { issuer: caller.issuer, upstream, kind, name, allowed, refused };
   });
 }

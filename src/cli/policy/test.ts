@@ -17,7 +17,7 @@ import type { Files } from '../../config/files.js';
 import { POLICY_TEST_SCHEMA, type PolicyTestCase, type PolicyTestFile } from '../../config/schema/policy.js';
 import { locateDiagnostic, readDocument } from '../../config/schema/validation.js';
 import { decideRequest, isListed } from '../../policy/decide.js';
-import type { Decision } from '../../policy/decision.js';
+import { approvalOf, type Decision } from '../../policy/decision.js';
 import { type CallFacts, explainRules } from '../../policy/explain.js';
 import type { Principal } from '../../policy/principal.js';
 import { REASONS } from '../../policy/reasons.js';
@@ -234,7 +234,7 @@ function checkExpectation(
   return [
     ...misplaced,
     ...(isEmpty ? [wrongValue(path, `this case expects nothing; add ${needed}`)] : []),
-    ...(expect === 'allow' && reason !== undefined
+    ...(expect !== undefined && expect !== 'deny' && reason !== undefined
       ? [wrongValue([...path, 'reason'], 'only a refusal has a reason')]
       : []),
   ];
@@ -301,9 +301,11 @@ function questionOf({ call, get }: PolicyTestCase): keyof typeof REQUESTED_KINDS
 }
 
 type Outcome = {
-  readonly verdict: Decision['verdict'];
+  readonly verdict: Decision['verdict'] | 'approve';
   readonly reason?: string;
   readonly rule?: string;
+  /** Of `approve`: all rules that ask. */
+  readonly askers?: readonly string[];
   readonly advice?: string | undefined;
 };
 
@@ -319,11 +321,12 @@ function runCall(
   const catalog = workspace.catalogOf(upstream, target);
   const given = readGiven(['the value of args', JSON.stringify(one.args)], upstream, target, workspace);
   const { args } = given;
-  const decision = decideRequest(policies, { principal, upstream, target, catalog, args });
+  const { findings } = one;
+  const decision = decideRequest(policies, { principal, upstream, target, catalog, args, findings });
   const outcome = outcomeOf(decision, one.limits === 'exhausted');
   const involved = [`${decision.policy}/${decision.rule}`, outcome.rule ?? ''];
   if (decision.verdict === 'allow') {
-    const facts = { principal, upstream, target, catalog, args: { all: args } };
+    const facts = { principal, upstream, target, catalog, findings, args: { all: args } };
     const binding = explainRules(policies, written, facts).filter(
       ({ effect, state }) => effect === 'require' && state === 'holds',
     );
@@ -340,6 +343,8 @@ function outcomeOf(decision: Decision, areLimitsExhausted: boolean): Outcome {
     const { verdict, reason, advice } = decision;
     return { verdict, reason, ...named, advice };
   }
+  const askers = approvalOf(decision)?.requirements.map((one) => one.rule) ?? [];
+  if (askers[0] !== undefined) return { verdict: 'approve', rule: askers[0], askers };
   const rated = decision.obligations.find(({ kind }) => kind === 'rate');
   if (!areLimitsExhausted || rated?.kind !== 'rate') return { verdict: 'allow', ...named };
   return { verdict: 'deny', reason: 'rate-limited', rule: rated.limit.rule };
@@ -347,12 +352,15 @@ function outcomeOf(decision: Decision, areLimitsExhausted: boolean): Outcome {
 
 /** What is not as expected; the reason and the rule only where the verdict is. */
 function compareOutcome(one: PolicyTestCase, outcome: Outcome): readonly string[] {
-  const { verdict, reason, rule, advice } = outcome;
-  const by = rule === undefined ? '' : ` by ${rule}`;
+  const { verdict, reason, rule, advice, askers } = outcome;
+  const by = rule === undefined ? '' : ` by ${(askers ?? [rule]).join(', ')}`;
   const why = advice === undefined ? '' : ` (${advice})`;
-  const decided = verdict === 'allow' ? `allow${by}` : `deny: ${reason}${by}${why}`;
+  const decided = verdict === 'deny' ? `deny: ${reason}${by}${why}` : `${verdict}${by}`;
   if (one.expect !== verdict) return [`expected ${one.expect}, decided ${decided}`];
-  const wrong = (['reason', 'rule'] as const).filter((key) => one[key] !== undefined && one[key] !== outcome[key]);
+  const isOneOf = one.rule !== undefined && askers?.includes(one.rule) === true;
+  const wrong = (['reason', 'rule'] as const).filter(
+    (key) => one[key] !== undefined && one[key] !== outcome[key] && !(key === 'rule' && isOneOf),
+  );
   return wrong.map((key) => `expected the ${key} ${one[key]}, decided ${decided}`);
 }
 

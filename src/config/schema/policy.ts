@@ -494,9 +494,18 @@ const CASE = record(
         'exhausted',
       ]),
     ),
-    expect: Type.Optional(oneOfStrings('The verdict; not for `list`.', ['allow', 'deny'])),
+    findings: textList('Detectors that find something in the arguments, for rules that read `findings`.', {
+      default: [],
+    }),
+    expect: Type.Optional(
+      oneOfStrings('The verdict; not for `list`. `approve`: allowed once a person has said yes.', [
+        'allow',
+        'approve',
+        'deny',
+      ]),
+    ),
     reason: Type.Optional(text('The reason of a refusal.')),
-    rule: Type.Optional(text('The rule that decides, as `policy/rule`.')),
+    rule: Type.Optional(text('The rule that decides, as `policy/rule`; of `approve`, a rule that asks.')),
     items: Type.Optional(textList('Of `list`: all names that are listed, in any order.')),
     contains: Type.Optional(textList('Of `list`: names that are listed.', { minItems: 1 })),
     lacks: Type.Optional(textList('Of `list`: names that are not listed.', { minItems: 1 })),

@@ -358,8 +358,19 @@ function argumentUses(rule: Rule, written: RuleDocument): readonly ArgumentUse[]
     names: stepsOf(pointer),
     isCapture: true,
   }));
+  const compared = rememberedIn(rule).map((pointer, index) => ({
+    path: ['approval', 'remember', 'same', index],
+    names: stepsOf(pointer),
+    isCapture: true,
+  }));
   const inCost = usesOf(costOf(rule), ['limits', 'budget', 'cost']);
-  return [...narrowed, ...inWhen, ...inCost, ...captured];
+  return [...narrowed, ...inWhen, ...inCost, ...captured, ...compared];
+}
+
+/** The arguments that have to be equal so that a yes counts again. */
+function rememberedIn(rule: Rule): readonly string[] {
+  const terms = rule.effect === 'require' ? rule.approval?.terms : undefined;
+  return (terms?.by === 'caller' ? terms.remember?.same : undefined) ?? [];
 }
 
 function usesOf(expression: Pick<Expression, 'reads'> | undefined, path: ArgumentUse['path']): readonly ArgumentUse[] {

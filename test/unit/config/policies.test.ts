@@ -304,22 +304,34 @@ describe('[C-15] keys by effect', () => {
     ['by nobody', '{expires: 5m}', 'error the key "by" is missing'],
     ['by someone else', '{by: owner}', 'error "owner" is not one of caller, reviewer'],
     ['a key of the other party', '{by: caller, count: 2}', 'error an approval by the caller has no key "count"'],
-    ['remembered by a reviewer', '{by: reviewer, remember: none}', 'error an approval by a reviewer has no key "remember"'],
+    [
+      'remembered by a reviewer',
+      '{by: reviewer, remember: none}',
+      'error an approval by a reviewer has no key "remember"',
+    ],
     ['proved by a reviewer', '{by: reviewer, proof: login}', 'error an approval by a reviewer has no key "proof"'],
     ['another proof', '{by: caller, proof: token}', 'error "token" is not one of login, client'],
     ['four persons', '{by: reviewer, count: 4}', 'error expected a whole number from 1 to 3'],
     ['no group', '{by: reviewer, reviewers: {groups: []}}', 'error this list must not be empty'],
     ['remembered by a word', '{by: caller, remember: always}', 'error expected none, or a map with for and same'],
     ['remembered for no time', '{by: caller, remember: {same: [/a]}}', 'error the key "for" is missing'],
-    ['arguments that are no pointers', '{by: caller, remember: {for: 1m, same: [owner]}}', 'error expected a JSON pointer such as /owner'],
-    ['a number for a time', '{by: caller, expires: 10}', 'error expected a duration such as 30s, 5m or 1h, found a number; did you mean "10s"?'],
-  ])('[AP-01] an approval: %s', (_, written, message) => {
+    [
+      'arguments that are no pointers',
+      '{by: caller, remember: {for: 1m, same: [owner]}}',
+      'error expected a JSON pointer such as /owner',
+    ],
+    [
+      'a number for a time',
+      '{by: caller, expires: 10}',
+      'error expected a duration such as 30s, 5m or 1h, found a number; did you mean "10s"?',
+    ],
+  ])('[AR-01] an approval: %s', (_, written, message) => {
     const lines = linesOf(swap('inspect: default', `approval: ${written}`));
     expect(lines).toEqual([expect.stringContaining(message)]);
     expect(lines[0]).toMatch(/^18:/);
   });
 
-  it('[AP-01] an approval has its defaults, and times in milliseconds', () => {
+  it('[AR-01] an approval has its defaults, and times in milliseconds', () => {
     const approvals = ['{by: caller}', '{by: reviewer, reviewers: {groups: [ops]}}'].map((written) => {
       const { documents, diagnostics } = load({ 'a.policy.yaml': swap('inspect: default', `approval: ${written}`) });
       expect(diagnostics).toEqual([]);

@@ -1,11 +1,7 @@
 // What rules ask of a person: what the decision says of it, which calls a rule asks about, and what several ask together.
 
 import { describe, expect, it } from 'vitest';
-import {
-  type ApprovalRequirement,
-  type ApprovalTerms,
-  demandOf,
-} from '../../../src/policy/approval-terms.js';
+import { type ApprovalRequirement, type ApprovalTerms, demandOf } from '../../../src/policy/approval-terms.js';
 import type { ApprovalDocument, RuleDocument } from '../../../src/policy/compile/documents.js';
 import { decideRequest, decideServerRequest, decideWithoutArguments, isListed } from '../../../src/policy/decide.js';
 import { approvalOf, type Decision } from '../../../src/policy/decision.js';
@@ -15,13 +11,20 @@ import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { type CatalogSample, catalog, policiesOf, principal } from './samples.js';
 
 const TIMES = { expiresMs: 600_000, useMs: 120_000 };
-const CALLER = { by: 'caller', proof: 'login', remember: 'none', ...TIMES } as const satisfies ApprovalDocument;
 const REVIEWER = { by: 'reviewer', count: 1, ...TIMES } as const satisfies ApprovalDocument;
 const ALLOW = {
   id: 'allow',
   effect: 'allow',
   who: { anyone: true },
   what: { tools: ['*'], resources: ['repo://**'], prompts: ['*'], sampling: true },
+} as const satisfies RuleDocument;
+
+const CAPPED = {
+  id: 'cap',
+  effect: 'require',
+  who: { anyone: true },
+  what: { tools: ['*'] },
+  maxResultBytes: 9,
 } as const satisfies RuleDocument;
 
 type Require = Partial<Extract<RuleDocument, { effect: 'require' }>>;
@@ -71,7 +74,6 @@ describe('a decision about a call that a rule asks about', () => {
     expect(requireApproval(decision)).toMatchObject({ reason: 'approval-required', policy: 'main', rule: 'ask' });
   });
 
-  const CAPPED: RuleDocument = { id: 'cap', effect: 'require', who: { anyone: true }, what: { tools: ['*'] }, maxResultBytes: 9 };
   it.each<[string, readonly RuleDocument[]]>([
     ['the allow rule', [{ ...ALLOW, limits: { per: 'subject', rate: { count: 9, windowMs: 9 } } }, asking()]],
     ['the rule that asks', [ALLOW, asking({ reason: 'Other.' })]],
@@ -113,16 +115,36 @@ describe('conditions of a rule that asks', () => {
     ['who', { who: { subjects: ['bob'] } }, {}, []],
     ['another tool', { what: { tools: ['u'] } }, {}, []],
     ['a spelling that nothing pins', { what: { tools: ['T'] } }, {}, ['main/ask']],
-    ['a resource', { what: { resources: ['repo://acme/**'] } }, { target: { kind: 'resource', uri: 'repo://acme/x' } }, ['main/ask']],
+    [
+      'a resource',
+      { what: { resources: ['repo://acme/**'] } },
+      { target: { kind: 'resource', uri: 'repo://acme/x' } },
+      ['main/ask'],
+    ],
     ['findings before inspection', { when: '"email" in findings' }, {}, ['pending']],
     ['findings', { when: '"email" in findings' }, { findings: ['email'] }, ['main/ask']],
     ['other findings', { when: '"email" in findings' }, { findings: ['iban'] }, []],
     ['no findings', { when: 'size(findings) > 0' }, { findings: [] }, []],
-    ['a kind of findings', { when: 'findings.exists(f, f.startsWith("link"))' }, { findings: ['link-ip'] }, ['main/ask']],
+    [
+      'a kind of findings',
+      { when: 'findings.exists(f, f.startsWith("link"))' },
+      { findings: ['link-ip'] },
+      ['main/ask'],
+    ],
     ['findings, where an argument decides', { when: 'args.n > 5.0 && "email" in findings' }, { args: { n: 1 } }, []],
-    ['findings, where an argument asks', { when: 'args.n > 5.0 || "email" in findings' }, { args: { n: 6 } }, ['main/ask']],
+    [
+      'findings, where an argument asks',
+      { when: 'args.n > 5.0 || "email" in findings' },
+      { args: { n: 6 } },
+      ['main/ask'],
+    ],
     ['findings, and an argument that is missing', { when: 'args.n > 5.0 && "email" in findings' }, {}, ['pending']],
-    ['findings, and an argument that stays missing', { when: 'args.n > 5.0 && "email" in findings' }, { findings: ['email'] }, ['deny: policy-error']],
+    [
+      'findings, and an argument that stays missing',
+      { when: 'args.n > 5.0 && "email" in findings' },
+      { findings: ['email'] },
+      ['deny: policy-error'],
+    ],
   ])('[AR-02] %s', (_, parts, asked, rules) => {
     expect(askers(ask([ALLOW, asking(parts)], asked))).toEqual(rules);
   });
@@ -139,28 +161,45 @@ describe('hints', () => {
     const definition = annotations === undefined ? {} : { annotations };
     const pins = { mode, tools: { t: { definition, state: mode === 'strict' ? 'approved' : 'unpinned' } } } as const;
     const rules = HINTS.map((hint) => asking({ id: hint.toLowerCase(), when: `tool.annotations.${hint}` }));
-    return askers(ask([ALLOW, ...rules], { pins })).join(' ').replaceAll('main/', '').replaceAll('hint', '');
+    return askers(ask([ALLOW, ...rules], { pins }))
+      .join(' ')
+      .replaceAll('main/', '')
+      .replaceAll('hint', '');
   };
 
   it.each<[string, JsonObject | undefined, string]>([
     ['none', undefined, 'destructive openworld'],
     ['none of these', { title: 'x' }, 'destructive openworld'],
-    ['malformed', { destructiveHint: 'false', readOnlyHint: 1, idempotentHint: 'true', openWorldHint: null }, 'destructive openworld'],
+    [
+      'malformed',
+      { destructiveHint: 'false', readOnlyHint: 1, idempotentHint: 'true', openWorldHint: null },
+      'destructive openworld',
+    ],
     ['read-only', { readOnlyHint: true }, 'idempotent openworld readonly'],
-    ['read-only, and what means nothing then', { readOnlyHint: true, destructiveHint: true, idempotentHint: false }, 'idempotent openworld readonly'],
+    [
+      'read-only, and what means nothing then',
+      { readOnlyHint: true, destructiveHint: true, idempotentHint: false },
+      'idempotent openworld readonly',
+    ],
     ['harmless', { destructiveHint: false, openWorldHint: false }, ''],
-    ['all', { destructiveHint: true, readOnlyHint: false, idempotentHint: true, openWorldHint: true }, 'destructive idempotent openworld'],
+    [
+      'all',
+      { destructiveHint: true, readOnlyHint: false, idempotentHint: true, openWorldHint: true },
+      'destructive idempotent openworld',
+    ],
   ])('[AR-03] of the pinned definition have the defaults of MCP: %s', (_, annotations, hints) => {
     expect(read(annotations)).toBe(hints);
   });
 
   it('[AR-03] are the word of the server where nothing pins it, and not read', () => {
-    expect(read({ readOnlyHint: true, destructiveHint: false, openWorldHint: false }, 'off')).toBe('destructive openworld');
+    expect(read({ readOnlyHint: true, destructiveHint: false, openWorldHint: false }, 'off')).toBe(
+      'destructive openworld',
+    );
   });
 
   it('[AR-03] that are absent are an error in other rules that restrict, as before', () => {
     const pins = { tools: { t: { definition: { annotations: {} } } } };
-    const capped = asking({ when: 'tool.annotations.destructiveHint', approval: undefined, maxResultBytes: 9 });
+    const capped: RuleDocument = { ...CAPPED, when: 'tool.annotations.destructiveHint' };
     expect(askers(ask([ALLOW, capped], { pins }))).toEqual(['deny: policy-error']);
   });
 
@@ -189,18 +228,46 @@ describe('what several rules ask together', () => {
   });
 
   it.each<[string, readonly ApprovalRequirement[], object]>([
-    ['one', [caller({}, 'p/a', 'A.')], { rules: ['p/a'], reasons: ['A.'], caller: LOGIN, reviewer: undefined, ...TIMES }],
-    ['rules in order, and each reason once', [caller({}, 'p/b', 'B.'), caller({}, 'p/c', 'B.'), caller({}, 'p/a', 'A.')], { rules: ['p/a', 'p/b', 'p/c'], reasons: ['A.', 'B.'] }],
+    [
+      'one',
+      [caller({}, 'p/a', 'A.')],
+      { rules: ['p/a'], reasons: ['A.'], caller: LOGIN, reviewer: undefined, ...TIMES },
+    ],
+    [
+      'rules in order, and each reason once',
+      [caller({}, 'p/b', 'B.'), caller({}, 'p/c', 'B.'), caller({}, 'p/a', 'A.')],
+      { rules: ['p/a', 'p/b', 'p/c'], reasons: ['A.', 'B.'] },
+    ],
     ['a login over a client', [caller({ proof: 'client' }), caller()], { caller: LOGIN }],
     ['a client alone', [caller({ proof: 'client' })], { caller: { proof: 'client' } }],
     ['both parties', [caller(), reviewer()], { caller: LOGIN, reviewer: { groups: [], count: 1 } }],
     ['the most persons', [reviewer({ count: 3 }), reviewer({ count: 2 })], { reviewer: { count: 3 } }],
-    ['a group of each list', [reviewer({ groups: ['a', 'b'] }), reviewer(), reviewer({ groups: ['c'] })], { reviewer: { groups: [['a', 'b'], ['c']] } }],
-    ['the shortest times', [caller({ expiresMs: 5, useMs: 9 }), reviewer({ expiresMs: 7, useMs: 3 })], { expiresMs: 5, useMs: 3 }],
+    [
+      'a group of each list',
+      [reviewer({ groups: ['a', 'b'] }), reviewer(), reviewer({ groups: ['c'] })],
+      { reviewer: { groups: [['a', 'b'], ['c']] } },
+    ],
+    [
+      'the shortest times',
+      [caller({ expiresMs: 5, useMs: 9 }), reviewer({ expiresMs: 7, useMs: 3 })],
+      { expiresMs: 5, useMs: 3 },
+    ],
     ['a yes that one does not remember', [caller(remember(5)), caller()], { caller: { remember: undefined } }],
-    ['a yes that all remember, for the shorter time', [caller(remember(5)), caller(remember(3))], { caller: { remember: { forMs: 3, same: undefined } } }],
-    ['arguments that are equal for each', [caller(remember(5, ['/b'])), caller(remember(5, ['/a', '/b']))], { caller: { remember: { forMs: 5, same: ['/a', '/b'] } } }],
-    ['all arguments for one', [caller(remember(5, ['/b'])), caller(remember(5))], { caller: { remember: { forMs: 5, same: undefined } } }],
+    [
+      'a yes that all remember, for the shorter time',
+      [caller(remember(5)), caller(remember(3))],
+      { caller: { remember: { forMs: 3, same: undefined } } },
+    ],
+    [
+      'arguments that are equal for each',
+      [caller(remember(5, ['/b'])), caller(remember(5, ['/a', '/b']))],
+      { caller: { remember: { forMs: 5, same: ['/a', '/b'] } } },
+    ],
+    [
+      'all arguments for one',
+      [caller(remember(5, ['/b'])), caller(remember(5))],
+      { caller: { remember: { forMs: 5, same: undefined } } },
+    ],
     ['nothing remembered beside a reviewer', [caller(remember(5)), reviewer()], { caller: { remember: undefined } }],
   ])('[AR-02] is %s', (_, requirements, demand) => {
     expect(demandOf(requirements)).toMatchObject(demand);

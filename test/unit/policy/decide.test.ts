@@ -352,6 +352,7 @@ describe('what an allow owes', () => {
       policy: 'main',
       groups: ['eng'],
       rule: 'c',
+      text: expect.stringMatching(/^[0-9a-f]{64}$/),
       obligations: [],
     });
     expect(ask([{ ...limited, id: 'b' }, limited])).toMatchObject({
@@ -577,6 +578,7 @@ describe('requests and lists', () => {
       verdict: 'allow',
       policy: 'builtin',
       rule: 'protocol',
+      text: '',
       obligations: [],
     });
   });

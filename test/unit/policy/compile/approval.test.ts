@@ -119,9 +119,7 @@ describe('a rule that asks', () => {
     [
       'findings without an approval',
       { when: '"email" in findings', maxResultBytes: 9 },
-      [
-        'error when: only rules with approval may read findings: what is found in arguments is known after other rules',
-      ],
+      ['error when: only rules with approval may read findings: what is found in arguments is known after other rules'],
     ],
     [
       'findings, and more than an approval',
