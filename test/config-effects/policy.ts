@@ -37,10 +37,13 @@ export const policyEffects: Readonly<Record<string, string>> = {
   'rules[].limits.budget.{name,cost,per,within,max}':
     'integration/effects-of-rules.test.ts > a budget is spent over several tools',
   'rules[].reason': 'integration/effects-of-rules.test.ts > reason is what the caller is told',
-  'rules[].approval.{by,proof,expires,use,remember,reviewers,count}':
-    'unit/config/policies.test.ts > an approval has its defaults, and times in milliseconds',
-  'rules[].approval.remember.{for,same,same[]}': 'unit/policy/compile/approval.test.ts > carries whom a rule asks',
-  'rules[].approval.reviewers.{groups,groups[]}': 'unit/policy/compile/approval.test.ts > carries whom a rule asks',
+  '{rules,flows}[].approval.{by,proof,expires,use,remember,count}':
+    'unit/config/policies.test.ts > an approval is what a rule and a flow say',
+  '{rules,flows}[].approval.remember.{for,same}':
+    'unit/config/policies.test.ts > an approval is what a rule and a flow say',
+  '{rules,flows}[].approval.reviewers.groups':
+    'unit/config/policies.test.ts > an approval is what a rule and a flow say',
+  'flows[].reason': 'unit/config/policies.test.ts > an approval is what a rule and a flow say',
   'rules[].inspect': 'integration/effects-of-settings.test.ts > acts on what it is about',
   'rules[].maxResultBytes': 'attacks/rules-hold-beside-the-result.test.ts > caps the bytes of an error',
   'rules[].audit.capture': 'integration/captures.test.ts > is the text of the value at each pointer',

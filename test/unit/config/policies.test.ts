@@ -331,6 +331,56 @@ describe('[C-15] keys by effect', () => {
     expect(lines[0]).toMatch(/^18:/);
   });
 
+  it('[AR-01] an approval is what a rule and a flow say', () => {
+    const text = `version: 1
+policy: ask
+rules:
+  - id: mine
+    effect: require
+    who: {anyone: true}
+    what: {upstreams: [github], tools: [t]}
+    approval: {by: caller, proof: client, expires: 5m, use: 30s, remember: {for: 10m, same: [/owner]}}
+    reason: It is gone for good.
+  - id: theirs
+    effect: require
+    who: {anyone: true}
+    what: {upstreams: [github], tools: [t]}
+    approval: {by: reviewer, reviewers: {groups: [ops]}, count: 2, expires: 5m, use: 30s}
+labels: {github: [egress]}
+flows:
+  - id: out
+    from: untrusted
+    to: egress
+    effect: approve
+    approval: {by: reviewer, reviewers: {groups: [ops]}, count: 2, expires: 5m, use: 30s}
+    reason: It leaves the house.
+  - id: own
+    from: untrusted
+    to: egress
+    effect: approve
+    approval: {by: caller, proof: login, expires: 5m, use: 30s, remember: none}
+`;
+    const { policies, diagnostics } = loadPolicies(FOLDER, {
+      files: filesOf({ [`${FOLDER}/a.policy.yaml`]: text }),
+      compile: (documents, hash) =>
+        compilePolicies(documents, { upstreams: [{ name: 'github', strict: false }], issuers: [], profiles: [], hash }),
+    });
+    expect(diagnostics.filter(({ severity }) => severity === 'error')).toEqual([]);
+    if (policies === undefined) throw new Error('not compiled');
+    const times = { expiresMs: 300_000, useMs: 30_000 };
+    const [mine, theirs] = rulesFor(policies, principal(), 'github');
+    const remember = { forMs: 600_000, same: ['/owner'] };
+    const byReviewers = { by: 'reviewer', groups: ['ops'], count: 2, ...times };
+    expect(mine).toMatchObject({
+      approval: { reason: 'It is gone for good.', terms: { by: 'caller', proof: 'client', remember, ...times } },
+    });
+    expect(theirs).toMatchObject({ approval: { terms: byReviewers } });
+    expect(policies.flows?.of('github', 'tool', 't').flows).toMatchObject([
+      { approval: { rule: 'ask/out', reason: 'It leaves the house.', terms: byReviewers } },
+      { approval: { rule: 'ask/own', terms: { by: 'caller', proof: 'login', remember: undefined, ...times } } },
+    ]);
+  });
+
   it('[AR-01] an approval has its defaults, and times in milliseconds', () => {
     const approvals = ['{by: caller}', '{by: reviewer, reviewers: {groups: [ops]}}'].map((written) => {
       const { documents, diagnostics } = load({ 'a.policy.yaml': swap('inspect: default', `approval: ${written}`) });
