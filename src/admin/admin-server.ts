@@ -8,6 +8,7 @@ import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
 import type { AuditRecord } from '../audit/chain.js';
 import { type PlainResponse, readText } from '../http/app.js';
+import { html, seeOther } from '../http/html.js';
 import { createHttpListener, type HttpListener, type ListenerAddress } from '../http/internal-server.js';
 import { LOOPBACK_HOSTS } from '../http/request-checks.js';
 import { mediaType } from '../protocol/headers.js';
@@ -22,7 +23,7 @@ import {
   readApiRequest,
   respondToRevocation,
 } from './api.js';
-import { type Frame, html, page, seeOther } from './html.js';
+import { type Frame, page } from './page-frame.js';
 import {
   blockOrderOf,
   blocksPage,

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { type Authenticator, isAuthnError } from '../auth/authenticator.js';
 import type { Identity } from '../auth/identity.js';
-import { createOidcLogin } from '../auth/login.js';
+import { createLogins, type Logins } from '../auth/login.js';
 import type { AuthnError } from '../auth/presented-token.js';
 import type { AdminSettings, Settings } from '../config/settings.js';
 import type { HttpListener, ListenerAddress } from '../http/internal-server.js';
@@ -109,7 +109,7 @@ function isTransient(reason: AuthnError['reason']): boolean {
 }
 
 function sessionPorts(admin: AdminSettings, sources: ConsoleSources): SessionPorts {
-  const { ring, now, state, identity } = sources;
+  const { ring, now, state } = sources;
   const { breakGlassToken } = admin;
   // A session that began with another break-glass token does not open.
   const bound = [ring.hmac(FORM_PURPOSE, breakGlassToken ?? '')];
@@ -124,43 +124,31 @@ function sessionPorts(admin: AdminSettings, sources: ConsoleSources): SessionPor
     formToken: (id) => ring.hmac(FORM_PURPOSE, id),
     useState: async (used, expiresAtMs) => state.replays.useOnce(ring.hmac(STATE_PURPOSE, used), expiresAtMs, OWNER),
     endSession: (id, expiresAtMs) => state.ended.add(ring.hmac(END_PURPOSE, id), expiresAtMs, OWNER),
-    isEnded: (session) =>
-      ring.hmacAll(END_PURPOSE, session.id).some(state.ended.has) || isRevoked(session, admin, sources),
+    isEnded: (session) => ring.hmacAll(END_PURPOSE, session.id).some(state.ended.has) || isRevoked(session, sources),
     rolesOf({ issuer, groups }) {
       if (issuer !== undefined) return rolesAt(admin, issuer, groups) ?? [];
       return breakGlassToken === undefined ? [] : ADMIN_ROLES;
     },
     isBreakGlass: (token) => breakGlassToken !== undefined && breakGlassToken !== '' && isSame(token, breakGlassToken),
-    logins: new Map(
-      Object.entries(admin.issuers).flatMap(([name, { login }]) => {
-        if (login === undefined || admin.publicUrl === undefined) return [];
-        const redirectUri = new URL('/login/callback', admin.publicUrl).href;
-        const current = () => {
-          const { issuers, keySources } = identity();
-          const [issuer, keySource] = [issuers.get(name), keySources.get(name)];
-          return issuer && keySource && { issuer, keySource };
-        };
-        const client = createOidcLogin(login, redirectUri, {
-          ...sources.guardedFetch,
-          current,
-          now,
-        });
-        return [[name, client] as const];
-      }),
-    ),
+    logins: loginsOf(admin, sources),
     now,
   };
+}
+
+function loginsOf({ publicUrl, issuers }: AdminSettings, { guardedFetch, identity, now }: ConsoleSources): Logins {
+  if (publicUrl === undefined) return { names: () => [], get: () => undefined };
+  const redirectUri = new URL('/login/callback', publicUrl).href;
+  return createLogins(redirectUri, (name) => Object.hasOwn(issuers, name), { ...guardedFetch, identity, now });
 }
 
 /** Whether the subject or an actor was blocked, or its tokens for the console revoked after the login. */
 function isRevoked(
   { issuer: name, subject, actors = [], issuedAtMs }: AdminSession,
-  admin: AdminSettings,
   { identity, state }: ConsoleSources,
 ): boolean {
   if (name === undefined) return false;
-  const issuerUrl = identity().issuers.get(name)?.issuer;
-  const client = admin.issuers[name]?.login?.clientId;
+  const { issuer: issuerUrl, login } = identity().issuers.get(name) ?? {};
+  const client = login?.clientId;
   if (issuerUrl === undefined || client === undefined) return true;
   return state.revocations.isLoginShut({ issuerUrl, subject, client, actors }, issuedAtMs);
 }

@@ -6,24 +6,14 @@
 import { type AuditRecord, requiredText, valueAt } from '../audit/chain.js';
 import { renderAuditRecord } from '../audit/query.js';
 import type { PlainResponse } from '../http/app.js';
+import { foreign, foreignName, formTokenField, type Html, html, rowsTable, stateText, timeText } from '../http/html.js';
 import { isReason, REASONS } from '../policy/reasons.js';
 import type { ControlRow } from '../telemetry/controls.js';
 import type { UpstreamLoad } from '../telemetry/metrics.js';
 import { groupBy } from '../text/grouping.js';
 import { countOf } from '../text/wording.js';
 import { BLOCK_MEMBERS, type BlockKind, isBlockKind, type ShownRevocation } from './api.js';
-import {
-  type Frame,
-  foreign,
-  foreignName,
-  formTokenField,
-  type Html,
-  html,
-  page,
-  rowsTable,
-  stateText,
-  timeText,
-} from './html.js';
+import { type Frame, page } from './page-frame.js';
 
 /** What is not armed comes first. */
 const STATE_ORDER: readonly string[] = ['off', 'degraded', 'armed'];

@@ -3,9 +3,10 @@
 // docs/reference/listeners.md#the-console; docs/reference/definitions.md.
 
 import type { PlainResponse } from '../http/app.js';
+import { foreign, foreignName, type Html, html, rowsTable, stateText } from '../http/html.js';
 import { isPasteable, quoteForShell } from '../text/escaping.js';
 import { countOf } from '../text/wording.js';
-import { type Frame, foreign, foreignName, type Html, html, page, rowsTable, stateText } from './html.js';
+import { type Frame, page } from './page-frame.js';
 import { blockButton } from './pages.js';
 
 /** A definition that drifted, is pending, or is withheld. */

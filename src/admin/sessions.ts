@@ -6,9 +6,10 @@
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
 import type { PlainResponse } from '../http/app.js';
+import { foreign, formTokenField, type Html, html, seeOther } from '../http/html.js';
 import type { Actor } from '../policy/principal.js';
 import { BoundedMap, createRate } from '../state/bounds.js';
-import { foreign, formTokenField, type Html, html, PAGES, page, seeOther } from './html.js';
+import { PAGES, page } from './page-frame.js';
 
 export const ADMIN_ROLES = ['viewer', 'reviewer', 'admin'] as const;
 export type AdminRole = (typeof ADMIN_ROLES)[number];
@@ -82,7 +83,10 @@ export type SessionPorts = {
   readonly rolesOf: (session: Pick<AdminSession, 'issuer' | 'groups'>) => readonly AdminRole[];
   readonly isBreakGlass: (token: string) => boolean;
   /** By the issuer's name. */
-  readonly logins: ReadonlyMap<string, LoginClient>;
+  readonly logins: {
+    readonly names: () => readonly string[];
+    readonly get: (issuer: string) => LoginClient | undefined;
+  };
   readonly now: () => number;
 };
 
@@ -217,7 +221,7 @@ export function createSessions(ports: SessionPorts): Sessions {
   function loginPage(request: BrowserRequest, path: string, error?: string): PlainResponse {
     const known = pendingOf(request);
     const id = known?.id ?? randomUUID();
-    const main = loginForms(pathOf(path), [...logins.keys()], ports.formToken(id), error);
+    const main = loginForms(pathOf(path), logins.names(), ports.formToken(id), error);
     const challenge = error === undefined ? { 'www-authenticate': 'Bearer' } : {};
     // A login that began in another tab is not disturbed.
     const cookie = known === undefined ? { 'set-cookie': [setPending({ id })] } : {};

@@ -46,8 +46,8 @@ export function accessSettingsOf(
   return viaAggregate?.backends.some((one) => one.upstream === upstream) ? viaAggregate : undefined;
 }
 
-/** How keys are fetched and how introspection is called decide nothing about a token and are left out. */
+/** How keys are fetched, how introspection is called and how people log in decide nothing about a token. */
 function tokenRulesOf({ introspection, ...issuer }: IssuerSettings): unknown {
-  const { network: _n, plaintext: _p, keysMaxAgeMs: _k, ...rules } = issuer;
+  const { network: _n, plaintext: _p, keysMaxAgeMs: _k, login: _l, ...rules } = issuer;
   return [rules, introspection !== undefined];
 }

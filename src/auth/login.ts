@@ -1,23 +1,26 @@
-// The authorization code flow at one issuer, for administrators who log in with a browser: where the browser is sent, and
+// The authorization code flow at an issuer, for people who log in with a browser: where the browser is sent, and
 // who it was that came back. With PKCE, state, nonce and the issuer of the response; the ID token is verified with the
 // keys and algorithms of the issuer. It keeps nothing between the two steps but the issuer's metadata.
 // RFC 6749 §4.1, RFC 7636, RFC 9207, RFC 9700 §2.1; OpenID Connect Core §3.1.
 
 import * as oauth from 'oauth4webapi';
-import type { AdminSettings, IssuerSettings } from '../config/settings.js';
+import type { IssuerSettings, LoginSettings } from '../config/settings.js';
 import type { Actor } from '../policy/principal.js';
 import { checkIdToken } from './claims.js';
+import type { Identity } from './identity.js';
 import { clientAuthenticationOf, type PostForm } from './introspection.js';
 import { discoverMetadata, type FetchJson, type KeySource, learnedUrlRule } from './issuer.js';
 import { planVerification, type SignaturePlan, verifySignature } from './jwt.js';
 
-type LoginSettings = NonNullable<AdminSettings['issuers'][string]['login']>;
+/** An issuer with a login, and its keys. */
+type LoginIssuer = {
+  readonly issuer: IssuerSettings & { readonly login: LoginSettings };
+  readonly keySource: Pick<KeySource, 'keysFor'>;
+};
 
 type LoginPorts = {
-  /** The issuer and its keys under the settings in force; `undefined` while it is not configured. */
-  readonly current: () =>
-    | { readonly issuer: IssuerSettings; readonly keySource: Pick<KeySource, 'keysFor'> }
-    | undefined;
+  /** Under the settings in force; `undefined` while the issuer is not configured or has no login. */
+  readonly current: () => LoginIssuer | undefined;
   readonly fetchJson: FetchJson;
   readonly postForm: PostForm;
   readonly now: () => number;
@@ -35,7 +38,7 @@ type Verified = {
 };
 type Outcome = Verified | { readonly kind: 'refused' | 'unavailable' };
 
-type OidcLogin = {
+export type OidcLogin = {
   /** Where the browser is sent; `undefined` if the issuer cannot be reached or names no endpoints that may be used. */
   begin(): Promise<{ readonly url: string; readonly checks: Checks } | undefined>;
   /** Obtains and verifies the ID token for the response that the browser brings. Never rejects. */
@@ -55,14 +58,8 @@ class IssuerUnavailable extends Error {
   override readonly name = 'IssuerUnavailable';
 }
 
-/** Creates the login of one client. It connects to nothing until it is used. */
-export function createOidcLogin(
-  login: LoginSettings,
-  redirectUri: string,
-  { current, fetchJson, postForm, now }: LoginPorts,
-): OidcLogin {
-  const client: oauth.Client = { client_id: login.clientId };
-  const clientAuthentication = clientAuthenticationOf(login);
+/** Creates the login at one issuer. It connects to nothing until it is used. */
+export function createOidcLogin(redirectUri: string, { current, fetchJson, postForm, now }: LoginPorts): OidcLogin {
   let cached:
     | {
         readonly issuer: IssuerSettings;
@@ -99,16 +96,17 @@ export function createOidcLogin(
   }
 
   async function idTokenFor(
-    issuer: IssuerSettings,
+    issuer: LoginIssuer['issuer'],
     server: oauth.AuthorizationServer,
     response: URLSearchParams,
     { state, nonce, verifier }: Checks,
   ): Promise<string | undefined> {
+    const client: oauth.Client = { client_id: issuer.login.clientId };
     const parameters = oauth.validateAuthResponse(server, client, response, state);
     const answer = await oauth.authorizationCodeGrantRequest(
       server,
       client,
-      clientAuthentication,
+      clientAuthenticationOf(issuer.login),
       parameters,
       redirectUri,
       verifier,
@@ -124,17 +122,13 @@ export function createOidcLogin(
     return tokens.id_token;
   }
 
-  async function verify(
-    token: string,
-    nonce: string,
-    { issuer, keySource }: NonNullable<ReturnType<LoginPorts['current']>>,
-  ): Promise<Outcome> {
+  async function verify(token: string, nonce: string, { issuer, keySource }: LoginIssuer): Promise<Outcome> {
     const plan = planOf(token, issuer);
     if (plan === undefined) return REFUSED;
     const lookup = await keySource.keysFor(plan.header);
     if (lookup.kind === 'unavailable') return UNAVAILABLE;
     if (lookup.kind === 'unknown') return REFUSED;
-    const { clientId } = login;
+    const { clientId } = issuer.login;
     const claims = await verifySignature({ token, plan, audiences: [clientId] }, lookup.keys, now());
     const facts =
       typeof claims === 'string' ? undefined : checkIdToken(claims, { issuer, clientId, nonce, now: now() });
@@ -158,6 +152,7 @@ export function createOidcLogin(
       if (known === undefined || endpoint === undefined) return undefined;
       const url = new URL(endpoint);
       if (!mayBeVisited(url, known.issuer)) return undefined;
+      const { clientId, scopes } = known.issuer.login;
       const checks = {
         state: oauth.generateRandomState(),
         nonce: oauth.generateRandomNonce(),
@@ -165,9 +160,9 @@ export function createOidcLogin(
       };
       const parameters = {
         response_type: 'code',
-        client_id: login.clientId,
+        client_id: clientId,
         redirect_uri: redirectUri,
-        scope: login.scopes.join(' '),
+        scope: scopes.join(' '),
         state: checks.state,
         nonce: checks.nonce,
         code_challenge: await oauth.calculatePKCECodeChallenge(checks.verifier),
@@ -189,6 +184,44 @@ export function createOidcLogin(
       }
     },
   };
+}
+
+/** The logins of several issuers, by the issuer's name, as the settings in force have them. */
+export type Logins = {
+  readonly names: () => readonly string[];
+  readonly get: (issuer: string) => OidcLogin | undefined;
+};
+
+type LoginsPorts = Omit<LoginPorts, 'current'> & {
+  /** The identity in force. */
+  readonly identity: () => Pick<Identity, 'issuers' | 'keySources'>;
+};
+
+/** Creates the logins of the issuers that `isServed` names. A reload may add, change or take away the login of one. */
+export function createLogins(
+  redirectUri: string,
+  isServed: (issuer: string) => boolean,
+  { identity, ...ports }: LoginsPorts,
+): Logins {
+  const created = new Map<string, OidcLogin>();
+  function currentOf(name: string): LoginIssuer | undefined {
+    const { issuers, keySources } = identity();
+    const [issuer, keySource] = [issuers.get(name), keySources.get(name)];
+    return issuer && keySource && hasLogin(issuer) ? { issuer, keySource } : undefined;
+  }
+  return {
+    names: () => [...identity().issuers.keys()].filter((name) => isServed(name) && currentOf(name) !== undefined),
+    get(name) {
+      if (!isServed(name) || currentOf(name) === undefined) return undefined;
+      const known = created.get(name) ?? createOidcLogin(redirectUri, { ...ports, current: () => currentOf(name) });
+      created.set(name, known);
+      return known;
+    },
+  };
+}
+
+function hasLogin(issuer: IssuerSettings): issuer is LoginIssuer['issuer'] {
+  return issuer.login !== undefined;
 }
 
 type Headers = Readonly<Record<string, string>>;

@@ -339,9 +339,9 @@ function compileAdmin(
   listener: ListenerSettings,
 ): AdminSettings {
   const compiled: Record<string, AdminSettings['issuers'][string]> = Object.create(null);
-  for (const [name, { audience, roles, login }] of Object.entries(issuers ?? {})) {
+  for (const [name, { audience, roles }] of Object.entries(issuers ?? {})) {
     const { viewer = [], reviewer = [], admin = [] } = roles;
-    compiled[name] = { audience, roles: { viewer, reviewer, admin }, login };
+    compiled[name] = { audience, roles: { viewer, reviewer, admin } };
   }
   return {
     listener,

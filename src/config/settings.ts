@@ -46,6 +46,9 @@ export type IntrospectionSettings = Omit<SettingsOf<typeof INTROSPECTION>, 'endp
   readonly endpoint: URL | undefined;
 };
 
+/** How people of an issuer log in with a browser. */
+export type LoginSettings = SettingsOf<typeof LOGIN>;
+
 export type IssuerSettings = Omit<
   SettingsOf<typeof ISSUER>,
   'algorithms' | 'introspection' | 'claims' | 'scopeHierarchy'
@@ -262,7 +265,7 @@ export type StateSettings = SettingsOf<typeof STATE>;
 
 export type AdminSettings = {
   readonly listener: ListenerSettings;
-  /** How browsers reach the listener; present wherever there is a login. */
+  /** How browsers reach the listener; present wherever administrators have a login. */
   readonly publicUrl: URL | undefined;
   readonly issuers: {
     readonly [issuer: string]: {
@@ -273,7 +276,6 @@ export type AdminSettings = {
         readonly reviewer: readonly string[];
         readonly admin: readonly string[];
       };
-      readonly login: SettingsOf<typeof LOGIN> | undefined;
     };
   };
   /** A token accepted by the admin listener when no issuer can be reached. */

@@ -160,8 +160,8 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'admin.issuers.<name>.roles.{viewer,reviewer,admin}':
     'integration/revocation.test.ts > lets reviewers revoke, admins lift, viewers look',
   'admin.publicUrl': 'integration/console.test.ts > logs in by code flow with PKCE',
-  'admin.issuers.<name>.login.{clientId,clientSecret}': 'integration/console.test.ts > logs in by code flow with PKCE',
-  'admin.issuers.<name>.login.authentication': 'attacks/console.test.ts > is presented as the configuration says',
-  'admin.issuers.<name>.login.scopes': 'integration/console.test.ts > asks for the scopes that are configured',
+  'issuers.<name>.login.{clientId,clientSecret}': 'integration/console.test.ts > logs in by code flow with PKCE',
+  'issuers.<name>.login.authentication': 'attacks/console.test.ts > is presented as the configuration says',
+  'issuers.<name>.login.scopes': 'integration/console.test.ts > asks for the scopes that are configured',
   'admin.breakGlass.token': 'integration/admin.test.ts > shows every control to the break-glass token',
 };

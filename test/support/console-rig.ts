@@ -47,6 +47,7 @@ export async function startConsole(
   const provider = await startOidcProvider({ user, groups, consoleUrl: `${url}/login/callback` });
   const { gatewayKey, breakGlass = randomBytes(32).toString('base64url') } = options;
   const { clientId, clientSecret } = provider.console;
+  const login = `login: {clientId: ${clientId}, clientSecret: {env: CONSOLE_SECRET}${options.login ?? ''}}`;
   const rig = await startRig({
     adminPort,
     upstream: options.upstream ?? ['pinning: {maxAge: 1s}'],
@@ -58,7 +59,7 @@ export async function startConsole(
           files: { 'admin.crt': tls.cert, 'admin.key': tls.key },
         }),
     issuers: [
-      `idp: {issuer: ${JSON.stringify(provider.issuer)}, network: loopback, ${(options.issuer ?? ['algorithms: [ES256]']).join(', ')}}`,
+      `idp: {issuer: ${JSON.stringify(provider.issuer)}, network: loopback, ${[login, ...(options.issuer ?? ['algorithms: [ES256]'])].join(', ')}}`,
     ],
     env: {
       ...options.env,
@@ -72,7 +73,6 @@ export async function startConsole(
     idp:
       audience: https://console.example.com
       roles: {viewer: [sec], reviewer: [leads], admin: [platform]}
-      login: {clientId: ${clientId}, clientSecret: {env: CONSOLE_SECRET}${options.login ?? ''}}
 ${(options.admins ?? []).map((issuer) => `    ${issuer}\n`).join('')}  breakGlass: {token: {env: BREAK_GLASS}}
 ${options.more ?? ''}`,
     ...(options.now === undefined ? {} : { now: options.now }),

@@ -5,6 +5,7 @@
 // 7662 §4, RFC 9068 §2.1.
 
 import { normalize } from 'node:path';
+import { stepsOf } from '../../text/json-members.js';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
 import { memberOf } from '../schema/declarations.js';
 import type { GatewayConfig } from '../schema/gateway.js';
@@ -95,30 +96,58 @@ export function checkAdmin({ admin, issuers }: GatewayConfig, report: ReportDiag
     report(['admin'], message, 'missing-key', { at: 'key' });
   }
   const known = Object.keys(issuers);
-  for (const [name, { login }] of Object.entries(admin.issuers ?? {})) {
-    checkName(['admin', 'issuers', name], 'issuer', name, known, report, 'key');
-    const path = ['admin', 'issuers', name, 'login'];
-    if (login === undefined) continue;
-    checkLogin(path, login, memberOf(issuers, name), report);
-    if (admin.publicUrl !== undefined) continue;
-    const message = 'the key "publicUrl" of "admin" is missing: logins return to it';
+  for (const name of Object.keys(admin.issuers ?? {})) {
+    const path = ['admin', 'issuers', name];
+    checkName(path, 'issuer', name, known, report, 'key');
+    if (admin.publicUrl !== undefined || memberOf(issuers, name)?.login === undefined) continue;
+    const message = 'the key "publicUrl" of "admin" is missing: logins of this issuer return to it';
     report(path, message, 'missing-key', { at: 'key' });
   }
   checkConsoleUrl(admin.publicUrl, report);
 }
 
 /** A login ends with an ID token, which is verified by its signature. */
-function checkLogin(
-  path: FilePath,
-  { scopes }: { readonly scopes: readonly string[] },
-  issuer: Issuer | undefined,
-  report: ReportDiagnostic,
-): void {
-  if (issuer?.introspection !== undefined) {
+function checkLogin(path: FilePath, { login, introspection }: Issuer, report: ReportDiagnostic): void {
+  if (login === undefined) return;
+  if (introspection !== undefined) {
     const message = 'an ID token is verified by its signature, and this issuer has no "algorithms"';
     report(path, message, 'conflict', { at: 'key' });
   }
-  if (!scopes.includes('openid')) report([...path, 'scopes'], 'without the scope "openid" there is no ID token');
+  if (!login.scopes.includes('openid')) report([...path, 'scopes'], 'without the scope "openid" there is no ID token');
+  checkMatch([...path, 'match'], login.match, report);
+}
+
+/** Claims that people or administrators can set, or that a second person may have later (OpenID Connect Core §5.7). */
+const CHANGEABLE_CLAIMS: ReadonlySet<string> = new Set([
+  ...['email', 'preferred_username', 'upn', 'name', 'unique_name', 'username', 'user_name', 'login', 'mail'],
+  ...['given_name', 'family_name', 'middle_name', 'nickname', 'profile', 'picture', 'website', 'gender', 'birthdate'],
+  ...['zoneinfo', 'locale', 'phone_number', 'address', 'updated_at', 'email_verified', 'phone_number_verified'],
+]);
+
+/** Claims that several people have in common, or that name no person at all. */
+const SHARED_CLAIMS: ReadonlySet<string> = new Set([
+  ...['iss', 'aud', 'azp', 'client_id', 'appid', 'exp', 'nbf', 'iat', 'auth_time', 'nonce', 'jti', 'sid', 'acr', 'amr'],
+  ...['at_hash', 'c_hash', 's_hash', 'typ', 'ver', 'scope', 'scp', 'groups', 'roles', 'tid', 'hd', 'org_id', 'idp'],
+]);
+
+/** Whoever can set the claim by which people are told apart can be anybody. */
+function checkMatch(path: FilePath, claim: string | undefined, report: ReportDiagnostic): void {
+  if (claim === undefined) return;
+  if (isBadPointer(claim)) {
+    report(path, 'this is not a JSON Pointer');
+    return;
+  }
+  const name = (claim.startsWith('/') ? (stepsOf(claim).at(-1) ?? '') : claim).toLowerCase();
+  if (CHANGEABLE_CLAIMS.has(name)) {
+    const message = `users or administrators can set ${quote(name)}, so it does not tell who somebody is: name a claim that only the issuer sets`;
+    report(path, message, 'unsafe');
+  } else if (name === 'sub') {
+    const message = '"sub" is compared in any case: name the claim that is the same where the subject is not';
+    report(path, message, 'conflict');
+  } else if (SHARED_CLAIMS.has(name)) {
+    const message = `${quote(name)} may be the same for several people: name a claim that tells one person`;
+    report(path, message, 'unsafe');
+  }
 }
 
 /** Cookies and codes travel to this URL: https unless on loopback, and the pages are at its root. */
@@ -188,6 +217,7 @@ export function checkIssuers(file: GatewayConfig, report: ReportDiagnostic): voi
     checkTokenType([...path, 'tokenType'], issuer, report);
     checkClaimPointers([...path, 'claims'], issuer, report);
     checkScopeHierarchy([...path, 'scopeHierarchy'], issuer, report);
+    checkLogin([...path, 'login'], issuer, report);
   }
 }
 
@@ -229,12 +259,17 @@ function checkTokenType(path: FilePath, { tokenType }: Issuer, report: ReportDia
   report(path, 'tokens of this type are no access tokens', 'unsafe');
 }
 
-/** Checks claims written as JSON Pointers: `~` is followed by 0 or 1 (RFC 6901 §3). */
+/** Of a claim that is written as a JSON Pointer: `~` is followed by 0 or 1 (RFC 6901 §3). */
+function isBadPointer(claim: string): boolean {
+  return claim.startsWith('/') && /~(?![01])/.test(claim);
+}
+
+/** Checks claims written as JSON Pointers. */
 function checkClaimPointers(path: FilePath, { claims }: Issuer, report: ReportDiagnostic): void {
   for (const claim of ['client', 'scope', 'groups'] as const) {
     const names = claims[claim];
     for (const [index, name] of [names].flat().entries()) {
-      if (!name.startsWith('/') || !/~(?![01])/.test(name)) continue;
+      if (!isBadPointer(name)) continue;
       const at = typeof names === 'string' ? [claim] : [claim, index];
       report([...path, ...at], 'this is not a JSON Pointer');
     }

@@ -9,6 +9,7 @@ import {
   flag,
   list,
   literal,
+  moved,
   NETWORK,
   named,
   oneOfStrings,
@@ -148,6 +149,25 @@ export const INTROSPECTION = record(
   },
 );
 
+export const LOGIN = record(
+  'If present, people of this issuer can log in with a browser (OpenID Connect, authorization code flow with PKCE): administrators at the console, where `admin.issuers` has this issuer, and callers who are asked for an approval. The ID token of an administrator must contain the groups.',
+  {
+    clientId: text('Client id of the gateway at the issuer, for logins.'),
+    clientSecret: secret('Client secret of the gateway at the issuer.', 'client-secret'),
+    authentication: oneOfStrings(
+      'How the gateway authenticates at the token endpoint.',
+      ['client_secret_basic', 'client_secret_post'],
+      { default: 'client_secret_basic' },
+    ),
+    scopes: scopeList('Scopes to request; `openid` is one of them.', { default: ['openid'] }),
+    match: Type.Optional(
+      text(
+        'The claim that tells one person where the subject does not: where the issuer gives each client another `sub` (pairwise), or where callers and reviewers have different issuers. It counts where access token and ID token both carry it as text, and only the issuer may be able to set it: `email`, `preferred_username`, `upn` and `name` are refused.',
+      ),
+    ),
+  },
+);
+
 /** JSON Schema of a value under `issuers`: how its tokens are verified, and which claims are read. */
 export const ISSUER = record('One authorization server.', {
   issuer: text('Issuer identifier, exactly as in the `iss` claim of its tokens.'),
@@ -186,6 +206,7 @@ export const ISSUER = record('One authorization server.', {
     scopeList('The scopes that it includes.', { minItems: 1 }),
     { propertyNames: { title: 'an OAuth scope', pattern: SCOPE_PATTERN }, default: {} },
   ),
+  login: Type.Optional(LOGIN),
 });
 
 const MAX_PORT = 65_535;
@@ -394,24 +415,10 @@ function role(description: string) {
   return textList(description, { minItems: 1 });
 }
 
-export const LOGIN = record(
-  'If present, administrators of this issuer can log in at the console with a browser (OpenID Connect, authorization code flow with PKCE). The ID token must contain their groups.',
-  {
-    clientId: text('Client id of the console at the issuer.'),
-    clientSecret: secret('Client secret of the console at the issuer.', 'client-secret'),
-    authentication: oneOfStrings(
-      'How the console authenticates at the token endpoint.',
-      ['client_secret_basic', 'client_secret_post'],
-      { default: 'client_secret_basic' },
-    ),
-    scopes: scopeList('Scopes to request; `openid` is one of them.', { default: ['openid'] }),
-  },
-);
-
 const ADMIN = record('Who may use the console and its API. Without it the listener does not open.', {
   publicUrl: Type.Optional(
     text(
-      'The URL by which browsers reach the admin listener, without a path. Required with `login`; logins return to its `/login/callback`, and its host is accepted in `Host`.',
+      'The URL by which browsers reach the admin listener, without a path. Required where an issuer of the console has `login`; logins return to its `/login/callback`, and its host is accepted in `Host`.',
     ),
   ),
   issuers: Type.Optional(
@@ -428,7 +435,7 @@ const ADMIN = record('Who may use the console and its API. Without it the listen
           },
           { minProperties: 1 },
         ),
-        login: Type.Optional(LOGIN),
+        login: moved('belongs to "issuers.<name>.login", which the console and approvals share'),
       }),
       { minProperties: 1 },
     ),

@@ -36,23 +36,18 @@ const sessionPorts: SessionPorts = {
   isEnded: ({ id }) => ended.has(id),
   rolesOf: ({ issuer, groups }) => (issuer === undefined || groups.includes('sec') ? ['viewer'] : []),
   isBreakGlass: (token) => token === secret,
-  logins: new Map([
-    [
-      'corp',
-      {
+  logins: {
+    names: () => ['corp'],
+    get(issuer) {
+      if (issuer !== 'corp') return undefined;
+      return {
         begin: async () => ({ url: 'https://idp.example.com/auth', checks: LOGIN_CHECKS }),
         finish: async () => ({
-          ...{
-            kind: 'verified' as const,
-            subject: 'ann',
-            groups: ['sec'],
-            actors: [],
-            issuedAtMs: 0,
-          },
+          ...{ kind: 'verified' as const, subject: 'ann', groups: ['sec'], actors: [], issuedAtMs: 0 },
         }),
-      },
-    ],
-  ]),
+      };
+    },
+  },
   now: () => nowMs,
 };
 const LOGIN_CHECKS = { state: 'state', nonce: 'nonce', verifier: 'verifier' };

@@ -38,38 +38,34 @@ describe('the ID token of a login', () => {
     onPost: (form: { headers: object; body: string }) => void = () => undefined,
   ) {
     const jwks = { keys: [{ ...(await exportJWK(own.publicKey)), alg: 'ES256', kid: 'one' }] };
-    const login = createOidcLogin(
-      { clientId, clientSecret: 'the-secret', authentication, scopes: ['openid'] },
-      redirectUri,
-      {
-        current: () => ({
-          issuer,
-          keySource: {
-            async keysFor(header) {
-              const reading = await readKeySet(jwks, ['ES256']);
-              const keys = reading.ok ? selectKeys(reading.keys, header) : [];
-              return keys.length === 0 ? { kind: 'unknown' } : { kind: 'keys', keys, generation: 0 };
-            },
+    const login = createOidcLogin(redirectUri, {
+      current: () => ({
+        issuer: { ...issuer, login: { clientId, clientSecret: 'the-secret', authentication, scopes: ['openid'] } },
+        keySource: {
+          async keysFor(header) {
+            const reading = await readKeySet(jwks, ['ES256']);
+            const keys = reading.ok ? selectKeys(reading.keys, header) : [];
+            return keys.length === 0 ? { kind: 'unknown' } : { kind: 'keys', keys, generation: 0 };
           },
-        }),
-        fetchJson: async () => ({
-          ok: true,
-          value: {
-            issuer: issuerUrl,
-            authorization_endpoint: `${issuerUrl}/auth`,
-            token_endpoint: `${issuerUrl}/token`,
-            id_token_signing_alg_values_supported: ['ES256', 'HS256'],
-          },
-        }),
-        async postForm(_url, form) {
-          onPost(form);
-          const tokens = { access_token: 'a', token_type: 'Bearer', id_token: token };
-          const bytes = Buffer.from(JSON.stringify(tokens));
-          return { ok: true, status: 200, contentType: 'application/json', bytes };
         },
-        now: Date.now,
+      }),
+      fetchJson: async () => ({
+        ok: true,
+        value: {
+          issuer: issuerUrl,
+          authorization_endpoint: `${issuerUrl}/auth`,
+          token_endpoint: `${issuerUrl}/token`,
+          id_token_signing_alg_values_supported: ['ES256', 'HS256'],
+        },
+      }),
+      async postForm(_url, form) {
+        onPost(form);
+        const tokens = { access_token: 'a', token_type: 'Bearer', id_token: token };
+        const bytes = Buffer.from(JSON.stringify(tokens));
+        return { ok: true, status: 200, contentType: 'application/json', bytes };
       },
-    );
+      now: Date.now,
+    });
     const response = new URLSearchParams({ code: 'c', state, iss: issuerUrl });
     return login.finish(response, { state, nonce, verifier: 'v'.repeat(43) });
   }

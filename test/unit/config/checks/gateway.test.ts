@@ -129,16 +129,20 @@ describe('[TOK-13] a hierarchy of scopes', () => {
 const CONSOLE_ENV = { KEY: KEY_HEX, SECRET: 'secret-of-the-console' };
 const LOGIN = 'login: {clientId: console, clientSecret: {env: SECRET}}';
 
-function admin(publicUrl: string | undefined, login = LOGIN): string {
+function withConsole(publicUrl: string | undefined, login = LOGIN, text = GOOD): string {
   const url = publicUrl === undefined ? '' : `publicUrl: ${JSON.stringify(publicUrl)}, `;
-  return `admin: {${url}issuers: {corp: {audience: a, roles: {viewer: [x]}, ${login}}}}\n`;
+  return `${withLogin(login, text)}admin: {${url}issuers: {corp: {audience: a, roles: {viewer: [x]}}}}\n`;
+}
+
+function withLogin(login: string, text = GOOD): string {
+  return text.replace('  corp:\n', `  corp:\n    ${login}\n`);
 }
 
 describe('[CON-10] the settings of the console', () => {
   it('have the login of each issuer, with its defaults', () => {
-    const { settings } = read(GOOD + admin('https://console.example.com'), { env: CONSOLE_ENV });
+    const { settings } = read(withConsole('https://console.example.com'), { env: CONSOLE_ENV });
     expect(settings?.admin?.publicUrl?.href).toBe('https://console.example.com/');
-    expect(settings?.admin?.issuers['corp']?.login).toEqual({
+    expect(settings?.issuers.get('corp')?.login).toEqual({
       ...{ clientId: 'console', clientSecret: 'secret-of-the-console', scopes: ['openid'] },
       authentication: 'client_secret_basic',
     });
@@ -157,12 +161,12 @@ describe('[CON-10] the settings of the console', () => {
     ],
     ['no secret', 'https://console.example.com', 'login: {clientId: x}', '"clientSecret" is missing'],
   ])('are refused with %s', (_, publicUrl, login, message) => {
-    const found = diagnosticLines(GOOD + admin(publicUrl, login), { env: CONSOLE_ENV });
+    const found = diagnosticLines(withConsole(publicUrl, login), { env: CONSOLE_ENV });
     expect(found.some((line) => line.includes(message))).toBe(true);
   });
 
   it('are accepted with plain http on loopback', () => {
-    expect(diagnosticLines(GOOD + admin('http://127.0.0.1:9090'), { env: CONSOLE_ENV })).toEqual([]);
+    expect(diagnosticLines(withConsole('http://127.0.0.1:9090'), { env: CONSOLE_ENV })).toEqual([]);
   });
 
   it('are refused where the issuer introspects its tokens, because nothing verifies an ID token', () => {
@@ -170,11 +174,52 @@ describe('[CON-10] the settings of the console', () => {
       'algorithms: [ES256]',
       'introspection: {clientId: gateway, clientSecret: {env: SECRET}}',
     );
-    const found = diagnosticLines(introspecting + admin('https://console.example.com'), {
+    const found = diagnosticLines(withConsole('https://console.example.com', LOGIN, introspecting), {
       env: CONSOLE_ENV,
     });
     expect(found).toHaveLength(1);
     expect(found[0]).toContain('an ID token is verified by its signature');
+  });
+});
+
+describe('the login of an issuer', () => {
+  const lines = (text: string) => diagnosticLines(text, { env: CONSOLE_ENV });
+
+  it('needs no console', () => {
+    expect(lines(withLogin(LOGIN))).toEqual([]);
+  });
+
+  it('is refused in its former place, with the place that it has now', () => {
+    const found = lines(`${GOOD}admin: {issuers: {corp: {audience: a, roles: {viewer: [x]}, ${LOGIN}}}}\n`);
+    expect(found).toHaveLength(1);
+    expect(found[0]).toContain('"login" belongs to "issuers.corp.login"');
+  });
+
+  it.each([
+    ...['email', 'preferred_username', 'upn', 'name', 'Email', '/email', '/profile/email', 'nickname', 'unique_name'],
+    ...['phone_number', '/preferred_username'],
+  ])('does not match people by %j, which they can set', (claim) => {
+    const found = lines(withLogin(LOGIN.replace('}}', `}, match: ${JSON.stringify(claim)}}`)));
+    expect(found).toHaveLength(1);
+    expect(found[0]).toContain('users or administrators can set');
+  });
+
+  it.each([
+    ['tid', 'the same for several people'],
+    ['iss', 'the same for several people'],
+    ['/groups', 'the same for several people'],
+    ['sub', 'compared in any case'],
+    ['/a~2', 'not a JSON Pointer'],
+    ['', 'found empty text'],
+  ])('does not match people by %j', (claim, message) => {
+    const found = lines(withLogin(LOGIN.replace('}}', `}, match: ${JSON.stringify(claim)}}`)));
+    expect(found).toHaveLength(1);
+    expect(found[0]).toContain(message);
+  });
+
+  it.each(['oid', 'employee_number', '/person/id', 'https://corp.example/person'])('matches people by %j', (claim) => {
+    const text = withLogin(LOGIN.replace('}}', `}, match: ${JSON.stringify(claim)}}`));
+    expect(read(text, { env: CONSOLE_ENV }).settings?.issuers.get('corp')?.login?.match).toBe(claim);
   });
 });
 

@@ -1,16 +1,16 @@
-// The HTML of the console: a template that escapes every value, the form in which text of others is shown, and the
-// frame of a page. The pages contain no script, and their one style is allowed by its hash.
+// The HTML of the console and of approvals: a template that escapes every value, the form in which text of others is
+// shown, and the frame of a page. The pages contain no script, and their one style is allowed by its hash.
 // CSP Level 3; WHATWG HTML; WCAG 2.2 (landmarks, headings, labels, visible focus, reflow at 320 px).
 
 import { createHash } from 'node:crypto';
-import type { PlainResponse } from '../http/app.js';
 import { escapeForTerminal, makeVisible } from '../text/escaping.js';
+import type { PlainResponse } from './app.js';
 
 /** Markup that is safe to send. INVARIANT: made by `html` alone. */
 export class Html {
   readonly #markup: string;
 
-  /** For `html` and for constants of this folder. */
+  /** For `html` and for constants of this file. */
   constructor(markup: string) {
     this.#markup = markup;
   }
@@ -126,42 +126,24 @@ const PAGE_HEADERS = {
   'permissions-policy': 'camera=(), geolocation=(), microphone=()',
 } as const;
 
-/** The pages in the order of the navigation. */
-export const PAGES = [
-  ['/', 'Controls'],
-  ['/drift', 'Drift and pending'],
-  ['/decisions', 'Decisions'],
-  ['/upstreams', 'Upstreams'],
-  ['/blocks', 'Blocks'],
-] as const;
-
-/** What the frame of every page shows of the caller and of the gateway; absent before a login. */
-export type Frame = {
-  readonly subject: string;
-  readonly roles: readonly string[];
-  /** Of every form. */
-  readonly formToken: string;
-  /** What drifted, is pending or is withheld, as a sentence; `undefined` if nothing is. */
-  readonly alert: string | undefined;
-};
-
 /** The field of every form that binds it to its session. */
 export function formTokenField(token: string): Html {
   return html`<input type="hidden" name="form" value="${token}">`;
 }
 
-/** A complete page. `current` is the path of the navigation that it belongs to. */
-export function page(
+/** A complete document. */
+export function htmlDocument(
   title: string,
   main: Html,
   {
-    frame,
-    current,
+    header,
+    banner,
     status = 200,
     headers = {},
   }: {
-    readonly frame?: Frame | undefined;
-    readonly current?: string;
+    /** Follows the name of the program. */
+    readonly header?: Html | undefined;
+    readonly banner?: Html | undefined;
     readonly status?: number;
     readonly headers?: PlainResponse['headers'];
   } = {},
@@ -173,9 +155,9 @@ export function page(
 <a class="skip" href="#main">Skip to the content</a>
 <header>
 <p class="brand">Sallyport</p>
-${frame && navigation(frame, current)}
+${header}
 </header>
-${frame?.alert === undefined ? undefined : html`<aside class="banner" aria-label="Needs a review">${frame.alert} <a href="/drift">Show drift and pending</a></aside>`}
+${banner}
 <main id="main" tabindex="-1">
 <h1>${title}</h1>
 ${main}
@@ -184,16 +166,6 @@ ${main}
 </html>
 `;
   return { status, headers: { ...PAGE_HEADERS, ...headers }, body: body.toString() };
-}
-
-function navigation({ subject, roles, formToken }: Frame, current: string | undefined): Html {
-  const links = PAGES.map(
-    ([path, name]) =>
-      html`<li><a href="${path}"${path === current ? html` aria-current="page"` : undefined}>${name}</a></li>`,
-  );
-  return html`<nav aria-label="Pages"><ul>${links}</ul></nav>
-<div class="who"><span>${foreign(subject, 60)} (${roles.join(', ')})</span>
-<form method="post" action="/logout">${formTokenField(formToken)}<button>Log out</button></form></div>`;
 }
 
 type Cell = Html | string;
