@@ -5,19 +5,17 @@
 // same session.
 
 import type { IncomingMessage } from 'node:http';
-import { TLSSocket } from 'node:tls';
 import type { AuditRecord } from '../audit/chain.js';
-import { type PlainResponse, readText } from '../http/app.js';
+import type { PlainResponse } from '../http/app.js';
+import { type BrowserRequest, headerValues, isFormToken, isOwnOrigin, readForm } from '../http/browser.js';
 import { html, seeOther } from '../http/html.js';
 import { createHttpListener, type HttpListener, type ListenerAddress } from '../http/internal-server.js';
 import { LOOPBACK_HOSTS } from '../http/request-checks.js';
-import { mediaType } from '../protocol/headers.js';
 import { urlHost } from '../text/escaping.js';
 import {
   type AccessOutcome,
   type ApiPorts,
   handleApiRequest,
-  headerValues,
   MAX_ORDER_BYTES,
   plainRefusal,
   readApiRequest,
@@ -37,7 +35,7 @@ import {
   upstreamsPage,
 } from './pages.js';
 import { alertOf, driftDetailPage, driftPage, GUIDE_PATH, guidePage, type ReviewPort } from './review-pages.js';
-import { type BrowserRequest, isFormToken, type Sessions, type Visitor } from './sessions.js';
+import type { Sessions, Visitor } from './sessions.js';
 
 export type AdminAccess = Omit<AccessOutcome, 'response'> & {
   /** A fixed phrase, never the path as sent. */
@@ -81,13 +79,6 @@ function hostName(request: IncomingMessage): string | undefined {
   const [host] = values;
   if (values.length !== 1 || host === undefined) return undefined;
   return /^(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::\d{1,5})?$/.exec(host.toLowerCase())?.[1];
-}
-
-/** Without TLS of its own, the listener may stand behind a proxy that has it. */
-function isOwnOrigin(request: IncomingMessage): boolean {
-  const { origin, host } = request.headers;
-  if (origin === undefined || origin === `https://${host}`) return true;
-  return origin === `http://${host}` && !(request.socket instanceof TLSSocket);
 }
 
 const NOT_FROM_HERE = page(
@@ -198,7 +189,7 @@ async function respondToConsole(
       return withSubject(await sessions.begin(browser, asked.issuer, asked.query));
     case 'log-in': {
       if (asked.query !== undefined) return withSubject(await sessions.finish(browser, asked.query));
-      const form = await readForm(request);
+      const form = await readForm(request, MAX_ORDER_BYTES);
       if (form === undefined) return { response: NO_FORM, subject: undefined };
       return withSubject(sessions.breakGlass(browser, form));
     }
@@ -258,7 +249,7 @@ async function respondToVisitor(
       return { response, detail: { decision: asked.id } };
     }
   }
-  const form = await readForm(request);
+  const form = await readForm(request, MAX_ORDER_BYTES);
   if (form === undefined) return { response: NO_FORM };
   if (!isFormToken(form, visitor.formToken)) return { response: formRefused(frame) };
   switch (asked.action) {
@@ -355,14 +346,4 @@ const NO_FORM = page(
 function formRefused(frame: Frame): PlainResponse {
   const text = 'The form belongs to another session or has expired. Nothing was changed.';
   return resultPage('Not accepted', text, { status: 403, frame, back: '/' });
-}
-
-/** The fields of a form; `undefined` if the body is not a form, is too large, or names a field twice. */
-async function readForm(request: IncomingMessage): Promise<ReadonlyMap<string, string> | undefined> {
-  if (mediaType(request.headers['content-type']) !== 'application/x-www-form-urlencoded') return undefined;
-  const text = await readText(request, MAX_ORDER_BYTES);
-  if (text === undefined) return undefined;
-  const fields = [...new URLSearchParams(text)];
-  const form = new Map(fields);
-  return form.size === fields.length ? form : undefined;
 }

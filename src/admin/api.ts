@@ -5,12 +5,13 @@
 
 import type { IncomingMessage } from 'node:http';
 import { type PlainResponse, readText } from '../http/app.js';
+import { headerValues, isSame } from '../http/browser.js';
 import type { BlockTarget } from '../policy/blocks.js';
 import { isIdentity } from '../policy/principal.js';
 import { mediaType } from '../protocol/headers.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import type { ControlRow } from '../telemetry/controls.js';
-import { ADMIN_ROLES, type AdminRole, authorOf, BREAK_GLASS_SUBJECT, isSame, type Sessions } from './sessions.js';
+import { ADMIN_ROLES, type AdminRole, authorOf, BREAK_GLASS_SUBJECT, type Sessions } from './sessions.js';
 
 /**
  * What to block, or to revoke: a token by its id or by its digest in the audit log, a subject of an issuer, or a session
@@ -338,14 +339,6 @@ const FORBIDDEN = plainRefusal(403, 'the token has no role here');
 const TOO_MANY = plainRefusal(429, 'too many wrong tokens from this address', {
   'retry-after': '60',
 });
-
-export function headerValues({ rawHeaders }: IncomingMessage, name: string): string[] {
-  const values: string[] = [];
-  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
-    if (rawHeaders[index]?.toLowerCase() === name) values.push(rawHeaders[index + 1] ?? '');
-  }
-  return values;
-}
 
 /** A JWT is no guess at the break-glass token: a script whose token has expired is told so, however often it asks. */
 const JWT = /^eyJ[\w-]*\.[\w-]+\.[\w-]*$/;

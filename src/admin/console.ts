@@ -8,6 +8,7 @@ import type { Identity } from '../auth/identity.js';
 import { createLogins, type Logins } from '../auth/login.js';
 import type { AuthnError } from '../auth/presented-token.js';
 import type { AdminSettings, Settings } from '../config/settings.js';
+import { isSame } from '../http/browser.js';
 import type { HttpListener, ListenerAddress } from '../http/internal-server.js';
 import { modeOf } from '../pins/drift-report.js';
 import type { ObservedListing } from '../pins/last-seen.js';
@@ -25,16 +26,15 @@ import {
   ADMIN_ROLES,
   type AdminRole,
   type AdminSession,
+  type ConsoleLogin,
   createSessions,
-  isSame,
-  type PendingLogin,
   type SessionPorts,
 } from './sessions.js';
 
 const NOTHING_REPEATED: ReadonlySet<string> = new Set();
 
 const SESSION = sealedToken<AdminSession>('admin-session/1');
-const LOGIN = sealedToken<PendingLogin>('admin-login/1');
+const LOGIN = sealedToken<ConsoleLogin>('admin-login/1');
 const FORM_PURPOSE = 'admin-form';
 const END_PURPOSE = 'admin-session-end';
 const STATE_PURPOSE = 'admin-login-state';

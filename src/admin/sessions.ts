@@ -1,14 +1,14 @@
 // Sessions of the console: who is logged in, as a sealed cookie that every replica with the same keys opens, and the
 // login itself, by OpenID Connect or with the break-glass token. Reads requests and makes responses; tokens are verified
-// by the port behind it. RFC 6265bis (cookies, `__Host-`); OpenID Connect Core §3.1;
-// docs/reference/listeners.md#the-console.
+// by the port behind it. docs/reference/listeners.md#the-console.
 
-import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
-import ipaddr from 'ipaddr.js';
+import { randomUUID } from 'node:crypto';
 import type { PlainResponse } from '../http/app.js';
+import { type BrowserRequest, createAttempts, createCookies, isFormToken } from '../http/browser.js';
+import { createBrowserLogin, type LoginClient, type PendingLogin } from '../http/browser-login.js';
 import { foreign, formTokenField, type Html, html, seeOther } from '../http/html.js';
 import type { Actor } from '../policy/principal.js';
-import { BoundedMap, createRate } from '../state/bounds.js';
+import { BoundedMap } from '../state/bounds.js';
 import { PAGES, page } from './page-frame.js';
 
 export const ADMIN_ROLES = ['viewer', 'reviewer', 'admin'] as const;
@@ -31,38 +31,20 @@ export type AdminSession = {
 };
 
 /** What a browser carries from the page of the login to its end. */
-export type PendingLogin = {
+export type ConsoleLogin = PendingLogin & LoginPage;
+type LoginPage = {
   readonly id: string;
-  readonly issuer?: string | undefined;
-  /** `state`, `nonce` and the PKCE verifier. */
-  readonly checks?: LoginChecks | undefined;
   /** A path of `PAGES`. */
   readonly to?: string | undefined;
 };
 
-type LoginChecks = {
-  readonly state: string;
-  readonly nonce: string;
-  readonly verifier: string;
-};
-
-/** Who logged in. `unavailable`: the issuer cannot be reached now. */
-type LoginOutcome =
-  | {
-      readonly kind: 'verified';
-      readonly subject: string;
-      readonly groups: readonly string[];
-      readonly actors: readonly Actor[];
-      readonly issuedAtMs: number;
-    }
-  | { readonly kind: 'refused' | 'unavailable' };
-
-/** The authorization code flow at one issuer. */
-type LoginClient = {
-  /** Where the browser is sent; `undefined` if the issuer cannot be reached. */
-  begin(): Promise<{ readonly url: string; readonly checks: LoginChecks } | undefined>;
-  /** Checks the response that the browser brings back, and obtains and verifies the ID token. */
-  finish(response: URLSearchParams, checks: LoginChecks): Promise<LoginOutcome>;
+/** Who logged in. */
+type Verified = {
+  readonly kind: 'verified';
+  readonly subject: string;
+  readonly groups: readonly string[];
+  readonly actors: readonly Actor[];
+  readonly issuedAtMs: number;
 };
 
 export type SessionPorts = {
@@ -70,8 +52,8 @@ export type SessionPorts = {
   readonly isSecure: boolean;
   readonly sealSession: (session: AdminSession, expiresAtMs: number) => string;
   readonly openSession: (sealed: string) => AdminSession | undefined;
-  readonly sealLogin: (login: PendingLogin, expiresAtMs: number) => string;
-  readonly openLogin: (sealed: string) => PendingLogin | undefined;
+  readonly sealLogin: (login: ConsoleLogin, expiresAtMs: number) => string;
+  readonly openLogin: (sealed: string) => ConsoleLogin | undefined;
   /** A keyed digest of a session's id. */
   readonly formToken: (id: string) => string;
   /** True once for each state, at every replica that shares the store; `unavailable` while that cannot be known. */
@@ -85,25 +67,20 @@ export type SessionPorts = {
   /** By the issuer's name. */
   readonly logins: {
     readonly names: () => readonly string[];
-    readonly get: (issuer: string) => LoginClient | undefined;
+    readonly get: (issuer: string) => LoginClient<Verified> | undefined;
   };
   readonly now: () => number;
 };
 
+const SESSION_COOKIE = 'sallyport-session';
+const LOGIN_COOKIE = 'sallyport-login';
 const IDLE_MS = 30 * 60 * 1000;
 const MAX_AGE_MS = 8 * 60 * 60 * 1000;
 /** A cookie is renewed when it is older than this, so that not every response sets one. */
 const REFRESH_MS = 60 * 1000;
-const LOGIN_MS = 10 * 60 * 1000;
 /** Sessions that a subject may have at one replica. */
 export const MAX_SESSIONS_PER_SUBJECT = 10;
 const MAX_SUBJECTS = 10_000;
-/**
- * Attempts of one address, which may be that of a proxy, to log in at an issuer; and apart from them wrong break-glass
- * tokens. The way back from an issuer is part of one attempt.
- */
-export const ATTEMPTS_PER_MINUTE = 30;
-const SECONDS_PER_MINUTE = 60;
 /** The subject of the break-glass token. A person may have the same at an issuer. */
 export const BREAK_GLASS_SUBJECT = 'break-glass';
 
@@ -112,13 +89,6 @@ export function authorOf({ issuer, subject }: Pick<AdminSession, 'issuer' | 'sub
   const isMistakable = issuer !== undefined && subject === BREAK_GLASS_SUBJECT;
   return isMistakable ? `${subject} (${issuer})` : subject;
 }
-
-/** A request of a browser, as far as sessions read it. */
-export type BrowserRequest = {
-  /** The values of all `Cookie` headers. */
-  readonly cookies: readonly string[];
-  readonly ip: string;
-};
 
 /** Whoever is logged in. */
 export type Visitor = {
@@ -155,35 +125,21 @@ export type Sessions = {
 };
 
 export function createSessions(ports: SessionPorts): Sessions {
-  const { isSecure, now, logins } = ports;
-  const prefix = isSecure ? '__Host-' : '';
-  const sessionCookie = `${prefix}sallyport-session`;
-  const loginCookie = `${prefix}sallyport-login`;
-  const perSecond = ATTEMPTS_PER_MINUTE / SECONDS_PER_MINUTE;
-  const attempts = createRate({ burst: ATTEMPTS_PER_MINUTE, perSecond }, now);
-  const guesses = createRate({ burst: ATTEMPTS_PER_MINUTE, perSecond }, now);
+  const { now, logins } = ports;
+  const cookies = createCookies(ports.isSecure);
+  const login = createBrowserLogin<LoginPage, Verified>({
+    ...{ cookies, now, useState: ports.useState, seal: ports.sealLogin, open: ports.openLogin, client: logins.get },
+    cookieName: () => LOGIN_COOKIE,
+  });
+  // The way back from an issuer is part of one attempt.
+  const mayTry = createAttempts(now);
+  const mayGuess = createAttempts(now);
   /** The ids of the last sessions of each subject, the oldest first. */
   const started = new BoundedMap<string, readonly string[]>(MAX_SUBJECTS);
 
-  function cookie(name: string, value: string, more = ''): string {
-    return `${name}=${value}; Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}${more}`;
-  }
-
-  const clear = (name: string): string => cookie(name, '', '; Max-Age=0');
-
-  function pendingOf(request: BrowserRequest): PendingLogin | undefined {
-    const sealed = readCookie(request.cookies, loginCookie);
-    return sealed === undefined ? undefined : ports.openLogin(sealed);
-  }
-
-  function setPending(login: PendingLogin): string {
-    const sealed = ports.sealLogin(login, now() + LOGIN_MS);
-    return cookie(loginCookie, sealed, `; Max-Age=${LOGIN_MS / 1000}`);
-  }
-
   function sealSession(session: AdminSession): string {
     const endsAtMs = Math.min(session.startedAtMs + MAX_AGE_MS, now() + IDLE_MS);
-    return cookie(sessionCookie, ports.sealSession(session, endsAtMs));
+    return cookies.set(SESSION_COOKIE, ports.sealSession(session, endsAtMs));
   }
 
   /** INVARIANT: a session has a new id, so that nobody can choose or know it before the login. */
@@ -194,12 +150,12 @@ export function createSessions(ports: SessionPorts): Sessions {
     const { subject, issuer } = who;
     const detail = { issuer: issuer ?? BREAK_GLASS_SUBJECT };
     if (ports.rolesOf(who).length === 0)
-      return { response: failed(403, NO_ROLE, [clear(loginCookie)]), subject, issuer, detail };
+      return { response: failed(403, NO_ROLE, [cookies.clear(LOGIN_COOKIE)]), subject, issuer, detail };
     const nowMs = now();
     const session = { id: randomUUID(), ...who, startedAtMs: nowMs, refreshedAtMs: nowMs };
     endOldest(session);
-    const cookies = [sealSession(session), clear(loginCookie)];
-    return { response: seeOther(to, { 'set-cookie': cookies }), subject, issuer, detail };
+    const headers = { 'set-cookie': [sealSession(session), cookies.clear(LOGIN_COOKIE)] };
+    return { response: seeOther(to, headers), subject, issuer, detail };
   }
 
   function endOldest({ id, issuer, subject }: AdminSession): void {
@@ -210,46 +166,20 @@ export function createSessions(ports: SessionPorts): Sessions {
     started.set(owner, ids);
   }
 
-  /** Whether an address may try once more. */
-  function mayTry({ ip }: Pick<BrowserRequest, 'ip'>, rate = attempts): boolean {
-    const network = networkOf(ip);
-    if (rate.left(network) < 1) return false;
-    rate.spend(1, network);
-    return true;
-  }
-
   function loginPage(request: BrowserRequest, path: string, error?: string): PlainResponse {
-    const known = pendingOf(request);
+    const known = login.pendingOf(request);
     const id = known?.id ?? randomUUID();
     const main = loginForms(pathOf(path), logins.names(), ports.formToken(id), error);
     const challenge = error === undefined ? { 'www-authenticate': 'Bearer' } : {};
     // A login that began in another tab is not disturbed.
-    const cookie = known === undefined ? { 'set-cookie': [setPending({ id })] } : {};
+    const cookie = known === undefined ? { 'set-cookie': [login.keep({ id })] } : {};
     const status = error === undefined ? 401 : 403;
     return page('Log in', main, { status, headers: { ...challenge, ...cookie } });
   }
 
-  /** A login that began here, with the issuer that it began at. */
-  function begunLogin(request: BrowserRequest): BegunLogin | undefined {
-    const { issuer, checks, to } = pendingOf(request) ?? {};
-    const client = issuer === undefined ? undefined : logins.get(issuer);
-    if (issuer === undefined || checks === undefined || client === undefined) return undefined;
-    return { issuer, checks, client, to: pathOf(to) };
-  }
-
-  /** The state is compared before it is used up: whoever does not know it cannot end the login of another. */
-  async function outcomeOf(
-    { client, checks }: BegunLogin,
-    query: URLSearchParams,
-  ): Promise<LoginOutcome | { readonly kind: 'used' }> {
-    const isFirst = await ports.useState(checks.state, now() + LOGIN_MS);
-    if (isFirst === 'unavailable') return { kind: 'unavailable' };
-    return isFirst ? client.finish(query, checks) : { kind: 'used' };
-  }
-
   return {
     visitor(request) {
-      const sealed = readCookie(request.cookies, sessionCookie);
+      const sealed = cookies.read(request, SESSION_COOKIE);
       const session = sealed === undefined ? undefined : ports.openSession(sealed);
       if (session === undefined || session.startedAtMs + MAX_AGE_MS <= now()) return undefined;
       if (ports.isEnded(session)) return undefined;
@@ -262,49 +192,39 @@ export function createSessions(ports: SessionPorts): Sessions {
     loginPage,
     async begin(request, issuer, query) {
       const detail = { issuer };
-      const client = logins.get(issuer);
-      if (client === undefined) return { response: failed(404, NO_LOGIN_HERE) };
-      if (!mayTry(request)) return { response: failed(429, TOO_MANY), detail };
-      const begun = await client.begin();
-      if (begun === undefined) return { response: failed(503, UNAVAILABLE), detail };
-      const pending = {
-        id: randomUUID(),
-        issuer,
-        checks: begun.checks,
-        to: pathOf(query.get('to')),
-      };
-      const headers = { 'set-cookie': [setPending(pending)] };
-      return { response: seeOther(begun.url, headers), detail };
+      if (logins.get(issuer) === undefined) return { response: failed(404, NO_LOGIN_HERE) };
+      if (!mayTry(request.ip)) return { response: failed(429, TOO_MANY), detail };
+      const begun = await login.begin(issuer, { id: randomUUID(), to: pathOf(query.get('to')) });
+      if (typeof begun === 'string') return { response: failed(503, UNAVAILABLE), detail };
+      return { response: seeOther(begun.url, { 'set-cookie': [begun.cookie] }), detail };
     },
     async finish(request, query) {
-      const begun = begunLogin(request);
-      if (begun === undefined || !isSame(query.get('state') ?? '', begun.checks.state))
-        return { response: failed(400, NO_LOGIN_PENDING) };
-      const { issuer, to } = begun;
-      const outcome = await outcomeOf(begun, query);
+      const ended = await login.finish(request, query);
+      if (ended === undefined) return { response: failed(400, NO_LOGIN_PENDING) };
+      const { issuer, kept, clear, outcome } = ended;
       if (outcome.kind === 'verified') {
         const { subject, groups, actors, issuedAtMs } = outcome;
-        return start({ issuer, subject, groups, actors, issuedAtMs }, to);
+        return start({ issuer, subject, groups, actors, issuedAtMs }, pathOf(kept.to));
       }
       const [status, error] = FAILURES[outcome.kind];
-      return { response: failed(status, error, [clear(loginCookie)]), detail: { issuer } };
+      return { response: failed(status, error, [clear]), detail: { issuer } };
     },
     breakGlass(request, form) {
-      const pending = pendingOf(request);
+      const pending = login.pendingOf(request);
       const to = pathOf(form.get('to'));
       const isBound = pending !== undefined && isFormToken(form, ports.formToken(pending.id));
       if (!isBound) return { response: loginPage(request, to, FORM_EXPIRED) };
       const token = form.get('token')?.trim() ?? '';
       // The right token is for emergencies: no guesses of others behind the same address may lock it out.
       if (ports.isBreakGlass(token)) return start({ subject: BREAK_GLASS_SUBJECT, groups: [], issuedAtMs: now() }, to);
-      return mayTry(request, guesses)
+      return mayGuess(request.ip)
         ? { response: loginPage(request, to, TOKEN_REFUSED) }
         : { response: failed(429, TOO_MANY) };
     },
-    mayGuess: (request) => mayTry(request, guesses),
+    mayGuess: ({ ip }) => mayGuess(ip),
     logOut({ session: { id, subject, issuer, startedAtMs } }) {
       ports.endSession(id, startedAtMs + MAX_AGE_MS);
-      const headers = { 'set-cookie': [clear(sessionCookie)] };
+      const headers = { 'set-cookie': [cookies.clear(SESSION_COOKIE)] };
       const main = html`<p>The session has ended at every replica that shares the store.</p>
 <p><a class="button" href="/">Log in again</a></p>`;
       return { response: page('Logged out', main, { headers }), subject, issuer };
@@ -334,13 +254,6 @@ function failed(status: number, error: string, cookies: readonly string[] = []):
   return page('Login failed', main, { status, headers });
 }
 
-type BegunLogin = {
-  readonly issuer: string;
-  readonly checks: LoginChecks;
-  readonly client: LoginClient;
-  readonly to: string;
-};
-
 function loginForms(to: string, issuers: readonly string[], formToken: string, error: string | undefined): Html {
   const query = to === '/' ? '' : `?to=${encodeURIComponent(to)}`;
   const links = issuers.map(
@@ -359,31 +272,4 @@ ${links}
 /** INVARIANT: a login leads to a page of the console and nowhere else. */
 function pathOf(asked: string | null | undefined): string {
   return PAGES.find(([path]) => path === asked)?.[0] ?? '/';
-}
-
-/** The value of a cookie; `undefined` where it comes twice, as when another host of the domain has set it too. */
-function readCookie(headers: readonly string[], name: string): string | undefined {
-  const values = headers
-    .flatMap((header) => header.split(';'))
-    .map((pair) => pair.trim())
-    .filter((pair) => pair.startsWith(`${name}=`));
-  return values.length === 1 ? values[0]?.slice(name.length + 1) : undefined;
-}
-
-/** The /64 network of an IPv6 address, whose holder has all addresses in it; any other address itself. */
-function networkOf(ip: string): string {
-  if (!ipaddr.isValid(ip)) return ip;
-  const address = ipaddr.process(ip);
-  return address.kind() === 'ipv4' ? address.toString() : String(address.toByteArray().slice(0, 8));
-}
-
-/** Whether a form was made for this session. */
-export function isFormToken(form: ReadonlyMap<string, string>, token: string): boolean {
-  return isSame(form.get('form') ?? '', token);
-}
-
-/** Compares digests, so that timing reveals neither content nor length. */
-export function isSame(one: string, other: string): boolean {
-  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(one), digest(other));
 }
