@@ -243,6 +243,8 @@ const TOKEN_REFUSED = 'The token was not accepted.';
 
 const FAILURES = {
   used: [400, NO_LOGIN_PENDING],
+  'no-auth-time': [403, REFUSED],
+  old: [403, REFUSED],
   refused: [403, REFUSED],
   unavailable: [503, UNAVAILABLE],
 } as const;

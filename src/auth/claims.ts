@@ -294,13 +294,27 @@ export function checkClaims(claims: JsonObject, rules: ClaimRules): ClaimFacts |
   return isOther ? 'token-type' : { ...facts, boundTo };
 }
 
+/**
+ * The value by which one person is known in several tokens (`issuers.<n>.login.match`); `undefined` where it is not
+ * configured, or the token has no such text.
+ */
+export function personIn(
+  claims: { readonly [name: string]: unknown },
+  { login }: Pick<IssuerSettings, 'login'>,
+): string | undefined {
+  return login?.match === undefined ? undefined : readIdentity(claimAt(claims as JsonObject, login.match));
+}
+
 /** What is read of an ID token. */
 type IdentityFacts = {
   readonly subject: string;
+  readonly match: string | undefined;
   readonly groups: Exclude<Groups, undefined>;
   readonly actors: readonly Actor[];
   /** Milliseconds since the epoch. */
   readonly issuedAt: number;
+  /** When the person proved who they are, in milliseconds since the epoch; `undefined` where the token does not say. */
+  readonly authTime: number | undefined;
 };
 
 /**
@@ -331,7 +345,9 @@ export function checkIdToken(
   if (subject === undefined || issuedAt === undefined) return undefined;
   if (groups === undefined || actors === undefined) return undefined;
   // One issued later than now would outlive a revocation.
-  return issuedAt > now + CLOCK_TOLERANCE_MS ? undefined : { subject, groups, actors, issuedAt };
+  if (issuedAt > now + CLOCK_TOLERANCE_MS) return undefined;
+  const authTime = readTime(claimOf(claims, 'auth_time'));
+  return { subject, groups, actors, issuedAt, authTime, match: personIn(claims, issuer) };
 }
 
 function readFacts(

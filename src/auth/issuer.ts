@@ -89,6 +89,18 @@ function oddEndpoints(document: JsonObject, members: readonly EndpointMember[]):
   });
 }
 
+/**
+ * Whether an issuer says that it gives each client another subject for the same person, whatever the client (OpenID
+ * Connect Core §8). False where it says nothing, as RFC 8414 lets it.
+ */
+export function isPairwiseOnly({
+  subject_types_supported: types,
+}: {
+  readonly subject_types_supported?: unknown;
+}): boolean {
+  return Array.isArray(types) && types.length > 0 && types.every((type) => type === 'pairwise');
+}
+
 /** Finds one URL in the metadata of `issuer`; see {@link discoverMetadata}. */
 export async function discover(
   issuer: IssuerSettings,

@@ -6,10 +6,10 @@
 import * as oauth from 'oauth4webapi';
 import type { IssuerSettings, LoginSettings } from '../config/settings.js';
 import type { Actor } from '../policy/principal.js';
-import { checkIdToken } from './claims.js';
+import { CLOCK_TOLERANCE_MS, checkIdToken } from './claims.js';
 import type { Identity } from './identity.js';
 import { clientAuthenticationOf, type PostForm } from './introspection.js';
-import { discoverMetadata, type FetchJson, type KeySource, learnedUrlRule } from './issuer.js';
+import { discoverMetadata, type FetchJson, isPairwiseOnly, type KeySource, learnedUrlRule } from './issuer.js';
 import { planVerification, type SignaturePlan, verifySignature } from './jwt.js';
 
 /** An issuer with a login, and its keys. */
@@ -29,18 +29,28 @@ type LoginPorts = {
 /** What the browser must bring back, and what proves that the code was requested here. */
 type Checks = { readonly state: string; readonly nonce: string; readonly verifier: string };
 
-type Verified = {
+export type VerifiedLogin = {
   readonly kind: 'verified';
+  /** The issuer identifier. */
+  readonly issuer: string;
   readonly subject: string;
+  /** The value of the claim that `login.match` names, where it is configured and the ID token has it as text. */
+  readonly match: string | undefined;
   readonly groups: readonly string[];
   readonly actors: readonly Actor[];
   readonly issuedAtMs: number;
+  /** When the person proved at the issuer who they are; always present where `maxAgeSeconds` asked for it. */
+  readonly authTimeMs: number | undefined;
 };
-type Outcome = Verified | { readonly kind: 'refused' | 'unavailable' };
+/** `no-auth-time`: the ID token does not say when the person logged in; `old`: that was too long ago. */
+type Outcome = VerifiedLogin | { readonly kind: 'refused' | 'unavailable' | 'no-auth-time' | 'old' };
 
 export type OidcLogin = {
-  /** Where the browser is sent; `undefined` if the issuer cannot be reached or names no endpoints that may be used. */
-  begin(): Promise<{ readonly url: string; readonly checks: Checks } | undefined>;
+  /**
+   * Where the browser is sent. `unavailable`: the issuer cannot be reached or names no endpoints that may be used.
+   * `pairwise`: it would not say who logs in.
+   */
+  begin(): Promise<{ readonly url: string; readonly checks: Checks } | 'unavailable' | 'pairwise'>;
   /** Obtains and verifies the ID token for the response that the browser brings. Never rejects. */
   finish(response: URLSearchParams, checks: Checks): Promise<Outcome>;
 };
@@ -48,6 +58,7 @@ export type OidcLogin = {
 const MAX_RESPONSE_BYTES = 64 * 1024;
 const RESPONSE_TIMEOUT_MS = 5_000;
 const METADATA_AGE_MS = 60 * 60 * 1000;
+const MS_PER_SECOND = 1000;
 /** ID tokens have this type or none; a token of any other type is not an ID token (RFC 8725 §3.11). */
 const ID_TOKEN_TYPES = ['JWT', 'none'];
 const REFUSED: Outcome = { kind: 'refused' };
@@ -58,8 +69,21 @@ class IssuerUnavailable extends Error {
   override readonly name = 'IssuerUnavailable';
 }
 
+/** What a login has to prove beside who it is. */
+export type LoginDemand = {
+  /**
+   * The person proved who they are at most so long ago, by `auth_time` (OpenID Connect Core §3.1.2.1): a session that was
+   * open before proves nothing. The subject or the matched claim then has to tell one person.
+   */
+  readonly maxAgeSeconds?: number;
+};
+
 /** Creates the login at one issuer. It connects to nothing until it is used. */
-export function createOidcLogin(redirectUri: string, { current, fetchJson, postForm, now }: LoginPorts): OidcLogin {
+export function createOidcLogin(
+  redirectUri: string,
+  { current, fetchJson, postForm, now }: LoginPorts,
+  { maxAgeSeconds }: LoginDemand = {},
+): OidcLogin {
   let cached:
     | {
         readonly issuer: IssuerSettings;
@@ -115,6 +139,7 @@ export function createOidcLogin(redirectUri: string, { current, fetchJson, postF
         [oauth.customFetch]: (url, { headers, body }) => post(issuer, url, headers, String(body)),
       },
     );
+    // The age of the login is checked here, where it can be said what is wrong with it.
     const tokens = await oauth.processAuthorizationCodeResponse(server, client, answer, {
       expectedNonce: nonce,
       requireIdToken: true,
@@ -132,26 +157,33 @@ export function createOidcLogin(redirectUri: string, { current, fetchJson, postF
     const claims = await verifySignature({ token, plan, audiences: [clientId] }, lookup.keys, now());
     const facts =
       typeof claims === 'string' ? undefined : checkIdToken(claims, { issuer, clientId, nonce, now: now() });
-    if (facts === undefined) return REFUSED;
-    const { subject, issuedAt, groups, actors } = facts;
-    // Groups that the token does not list give no role.
-    return {
-      kind: 'verified',
-      subject,
-      groups: groups === 'unknown' ? [] : groups,
-      actors,
-      issuedAtMs: issuedAt,
-    };
+    return facts === undefined ? REFUSED : (ageFault(facts.authTime) ?? verified(facts, issuer));
+  }
+
+  function ageFault(authTime: number | undefined): Outcome | undefined {
+    if (maxAgeSeconds === undefined) return undefined;
+    // One later than now would be counted from then.
+    if (authTime === undefined || authTime > now() + CLOCK_TOLERANCE_MS) return { kind: 'no-auth-time' };
+    const isOld = authTime + maxAgeSeconds * MS_PER_SECOND + CLOCK_TOLERANCE_MS <= now();
+    return isOld ? { kind: 'old' } : undefined;
+  }
+
+  /** Where people log in; `pairwise` where nobody could tell who did. */
+  async function endpointOf(issuer: LoginIssuer['issuer']): Promise<URL | 'unavailable' | 'pairwise'> {
+    const server = await serverOf(issuer).catch(() => undefined);
+    if (server?.authorization_endpoint === undefined) return 'unavailable';
+    const url = new URL(server.authorization_endpoint);
+    if (!mayBeVisited(url, issuer)) return 'unavailable';
+    const isTold = maxAgeSeconds === undefined || issuer.login.match !== undefined || !isPairwiseOnly(server);
+    return isTold ? url : 'pairwise';
   }
 
   return {
     async begin() {
       const known = current();
-      const server = known && (await serverOf(known.issuer).catch(() => undefined));
-      const endpoint = server?.authorization_endpoint;
-      if (known === undefined || endpoint === undefined) return undefined;
-      const url = new URL(endpoint);
-      if (!mayBeVisited(url, known.issuer)) return undefined;
+      if (known === undefined) return 'unavailable';
+      const url = await endpointOf(known.issuer);
+      if (typeof url === 'string') return url;
       const { clientId, scopes } = known.issuer.login;
       const checks = {
         state: oauth.generateRandomState(),
@@ -167,6 +199,7 @@ export function createOidcLogin(redirectUri: string, { current, fetchJson, postF
         nonce: checks.nonce,
         code_challenge: await oauth.calculatePKCECodeChallenge(checks.verifier),
         code_challenge_method: 'S256',
+        ...(maxAgeSeconds === undefined ? {} : { max_age: String(maxAgeSeconds) }),
       };
       for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
       return { url: url.href, checks };
@@ -202,6 +235,7 @@ export function createLogins(
   redirectUri: string,
   isServed: (issuer: string) => boolean,
   { identity, ...ports }: LoginsPorts,
+  demand: LoginDemand = {},
 ): Logins {
   const created = new Map<string, OidcLogin>();
   function currentOf(name: string): LoginIssuer | undefined {
@@ -213,7 +247,8 @@ export function createLogins(
     names: () => [...identity().issuers.keys()].filter((name) => isServed(name) && currentOf(name) !== undefined),
     get(name) {
       if (!isServed(name) || currentOf(name) === undefined) return undefined;
-      const known = created.get(name) ?? createOidcLogin(redirectUri, { ...ports, current: () => currentOf(name) });
+      const known =
+        created.get(name) ?? createOidcLogin(redirectUri, { ...ports, current: () => currentOf(name) }, demand);
       created.set(name, known);
       return known;
     },
@@ -222,6 +257,15 @@ export function createLogins(
 
 function hasLogin(issuer: IssuerSettings): issuer is LoginIssuer['issuer'] {
   return issuer.login !== undefined;
+}
+
+function verified(
+  { issuedAt, authTime, groups, ...person }: NonNullable<ReturnType<typeof checkIdToken>>,
+  { issuer }: IssuerSettings,
+): VerifiedLogin {
+  // Groups that the token does not list give no role.
+  const known = groups === 'unknown' ? [] : groups;
+  return { kind: 'verified', issuer, ...person, groups: known, issuedAtMs: issuedAt, authTimeMs: authTime };
 }
 
 type Headers = Readonly<Record<string, string>>;

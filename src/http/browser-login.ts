@@ -17,14 +17,15 @@ export type PendingLogin = {
   readonly checks?: LoginChecks | undefined;
 };
 
-type Outcome<Verified> = Verified | { readonly kind: 'refused' | 'unavailable' };
+/** Why nobody logged in. `no-auth-time` and `old`: it is not proved that it was a moment ago, where that was asked for. */
+type Failure = { readonly kind: 'refused' | 'unavailable' | 'no-auth-time' | 'old' };
 
 /** The authorization code flow at one issuer. */
 export type LoginClient<Verified> = {
-  /** Where the browser is sent; `undefined` if the issuer cannot be reached. */
-  begin(): Promise<{ readonly url: string; readonly checks: LoginChecks } | undefined>;
+  /** Where the browser is sent, or why it is not. */
+  begin(): Promise<{ readonly url: string; readonly checks: LoginChecks } | 'unavailable' | 'pairwise'>;
   /** Checks the response that the browser brings back, and obtains and verifies the ID token. */
-  finish(response: URLSearchParams, checks: LoginChecks): Promise<Outcome<Verified>>;
+  finish(response: URLSearchParams, checks: LoginChecks): Promise<Verified | Failure>;
 };
 
 export type LoginPorts<Kept, Verified> = {
@@ -46,7 +47,7 @@ type Ended<Kept, Verified> = {
   readonly issuer: string;
   readonly kept: Kept;
   readonly clear: string;
-  readonly outcome: Outcome<Verified> | { readonly kind: 'used' };
+  readonly outcome: Verified | Failure | { readonly kind: 'used' };
 };
 
 export type BrowserLogin<Kept, Verified> = {
@@ -54,7 +55,7 @@ export type BrowserLogin<Kept, Verified> = {
   begin(
     issuer: string,
     kept: Kept,
-  ): Promise<{ readonly url: string; readonly cookie: string } | 'unknown' | 'unavailable'>;
+  ): Promise<{ readonly url: string; readonly cookie: string } | 'unknown' | 'unavailable' | 'pairwise'>;
   /** The way back; `undefined` where no such login began in this browser. */
   finish(request: BrowserRequest, query: URLSearchParams): Promise<Ended<Kept, Verified> | undefined>;
   pendingOf(request: BrowserRequest, state?: string): (PendingLogin & Kept) | undefined;
@@ -94,7 +95,7 @@ export function createBrowserLogin<Kept extends object, Verified>(
       const client = ports.client(issuer);
       if (client === undefined) return 'unknown';
       const begun = await client.begin();
-      if (begun === undefined) return 'unavailable';
+      if (typeof begun === 'string') return begun;
       return { url: begun.url, cookie: keep({ ...kept, issuer, checks: begun.checks }) };
     },
     async finish(request, query) {
