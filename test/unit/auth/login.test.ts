@@ -3,7 +3,7 @@
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readKeySet, selectKeys } from '../../../src/auth/issuer.js';
-import { createOidcLogin } from '../../../src/auth/login.js';
+import { createOidcLogin, type LoginDemand } from '../../../src/auth/login.js';
 import type { IssuerSettings } from '../../../src/config/settings.js';
 
 describe('the ID token of a login', () => {
@@ -31,16 +31,27 @@ describe('the ID token of a login', () => {
     return { ...identity, nonce, iat, exp: iat + 300 };
   };
 
+  type Terms = LoginDemand & {
+    readonly authentication?: 'client_secret_basic' | 'client_secret_post';
+    readonly match?: string;
+    readonly metadata?: object;
+    readonly onPost?: (form: { headers: object; body: string }) => void;
+  };
+
   /** What a login ends with whose token endpoint returns this token. */
-  async function finishWith(
-    token: string,
-    authentication: 'client_secret_basic' | 'client_secret_post' = 'client_secret_basic',
-    onPost: (form: { headers: object; body: string }) => void = () => undefined,
-  ) {
+  async function finishWith(token: string, terms: Terms = {}) {
+    const response = new URLSearchParams({ code: 'c', state, iss: issuerUrl });
+    const login = await loginWith(terms, token);
+    return login.finish(response, { state, nonce, verifier: 'v'.repeat(43) });
+  }
+
+  async function loginWith(terms: Terms, token = '') {
+    const { authentication = 'client_secret_basic', match, metadata, onPost, ...demand } = terms;
     const jwks = { keys: [{ ...(await exportJWK(own.publicKey)), alg: 'ES256', kid: 'one' }] };
-    const login = createOidcLogin(redirectUri, {
+    const settings = { clientId, clientSecret: 'the-secret', authentication, scopes: ['openid'] };
+    const ports: Parameters<typeof createOidcLogin>[1] = {
       current: () => ({
-        issuer: { ...issuer, login: { clientId, clientSecret: 'the-secret', authentication, scopes: ['openid'] } },
+        issuer: { ...issuer, login: match === undefined ? settings : { ...settings, match } },
         keySource: {
           async keysFor(header) {
             const reading = await readKeySet(jwks, ['ES256']);
@@ -56,18 +67,18 @@ describe('the ID token of a login', () => {
           authorization_endpoint: `${issuerUrl}/auth`,
           token_endpoint: `${issuerUrl}/token`,
           id_token_signing_alg_values_supported: ['ES256', 'HS256'],
+          ...metadata,
         },
       }),
       async postForm(_url, form) {
-        onPost(form);
+        onPost?.(form);
         const tokens = { access_token: 'a', token_type: 'Bearer', id_token: token };
         const bytes = Buffer.from(JSON.stringify(tokens));
         return { ok: true, status: 200, contentType: 'application/json', bytes };
       },
       now: Date.now,
-    });
-    const response = new URLSearchParams({ code: 'c', state, iss: issuerUrl });
-    return login.finish(response, { state, nonce, verifier: 'v'.repeat(43) });
+    };
+    return createOidcLogin(redirectUri, ports, demand);
   }
 
   const mint = (changes: object, { key = own.privateKey, header = {} } = {}) =>
@@ -112,8 +123,11 @@ describe('the ID token of a login', () => {
   it('[CON-09] is asked for with the verifier, and with the secret where the configuration says', async () => {
     const sent: Record<string, { headers: object; body: string }> = {};
     for (const way of ['client_secret_basic', 'client_secret_post'] as const)
-      await finishWith(await mint({}), way, (form) => {
-        sent[way] = form;
+      await finishWith(await mint({}), {
+        authentication: way,
+        onPost(form) {
+          sent[way] = form;
+        },
       });
     const basic = `Basic ${Buffer.from('console:the%2Dsecret').toString('base64')}`;
     expect(sent['client_secret_basic']?.headers).toMatchObject({ authorization: basic });
@@ -125,5 +139,64 @@ describe('the ID token of a login', () => {
       ...{ redirect_uri: redirectUri, code_verifier: 'v'.repeat(43) },
       grant_type: 'authorization_code',
     });
+  });
+
+  describe('for an approval', () => {
+    const secondsAgo = (seconds: number) => Math.floor(Date.now() / 1000) - seconds;
+    const recent = { maxAgeSeconds: 300 };
+
+    it('asks for a recent login, and the console for none', async () => {
+      const urlOf = async (terms: Terms) => {
+        const begun = await (await loginWith(terms)).begin();
+        return new URL(typeof begun === 'string' ? 'https://none.example' : begun.url).searchParams.get('max_age');
+      };
+      expect(await urlOf(recent)).toBe('300');
+      expect(await urlOf({})).toBeNull();
+    });
+
+    it.each<[string, object, string]>([
+      ['now', { auth_time: secondsAgo(0) }, 'verified'],
+      ['nearly five minutes ago', { auth_time: secondsAgo(299) }, 'verified'],
+      ['longer ago', { auth_time: secondsAgo(340) }, 'old'],
+      ['long ago, though the token is new', { auth_time: secondsAgo(86_400) }, 'old'],
+      ['who knows when', {}, 'no-auth-time'],
+      ['at a time that is no number', { auth_time: String(secondsAgo(0)) }, 'no-auth-time'],
+      ['never', { auth_time: null }, 'no-auth-time'],
+      ['in the future', { auth_time: secondsAgo(-600) }, 'no-auth-time'],
+    ])('takes who proved it %s', async (_when, changes, kind) => {
+      expect(await finishWith(await mint(changes), recent)).toMatchObject({ kind });
+      // A session of the console has an age of its own.
+      expect(await finishWith(await mint(changes))).toMatchObject({ kind: 'verified' });
+    });
+
+    it.each<[string, object, string | undefined]>([
+      ['a text', { oid: 'one' }, 'one'],
+      ['an empty text', { oid: '' }, undefined],
+      ['a number', { oid: 1 }, undefined],
+      ['a list', { oid: ['one'] }, undefined],
+      ['two lines', { oid: 'one\ntwo' }, undefined],
+      ['nothing', {}, undefined],
+    ])('matches people by %s', async (_what, changes, match) => {
+      const outcome = await finishWith(await mint({ ...changes, auth_time: secondsAgo(1) }), {
+        ...recent,
+        match: 'oid',
+      });
+      expect(outcome).toMatchObject({ kind: 'verified', issuer: issuerUrl, subject: 'ann', match });
+    });
+
+    it.each<[string, object, Terms, string]>([
+      ['another for each client alone', { subject_types_supported: ['pairwise'] }, recent, 'pairwise'],
+      ['of both kinds', { subject_types_supported: ['pairwise', 'public'] }, recent, 'sent'],
+      ['the same for all', { subject_types_supported: ['public'] }, recent, 'sent'],
+      ['of an unknown kind', {}, recent, 'sent'],
+      ['another, beside a claim', { subject_types_supported: ['pairwise'] }, { ...recent, match: 'oid' }, 'sent'],
+      ['another, at the console', { subject_types_supported: ['pairwise'] }, {}, 'sent'],
+    ])(
+      'sends nobody to an issuer whose subjects would not tell who it is: %s',
+      async (_kind, metadata, terms, found) => {
+        const begun = await (await loginWith({ ...terms, metadata })).begin();
+        expect(typeof begun === 'string' ? begun : 'sent').toBe(found);
+      },
+    );
   });
 });
