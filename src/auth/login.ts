@@ -157,10 +157,10 @@ export function createOidcLogin(
     const claims = await verifySignature({ token, plan, audiences: [clientId] }, lookup.keys, now());
     const facts =
       typeof claims === 'string' ? undefined : checkIdToken(claims, { issuer, clientId, nonce, now: now() });
-    return facts === undefined ? REFUSED : (ageFault(facts.authTime) ?? verified(facts, issuer));
+    return facts === undefined ? REFUSED : (refuseAge(facts.authTime) ?? verified(facts, issuer));
   }
 
-  function ageFault(authTime: number | undefined): Outcome | undefined {
+  function refuseAge(authTime: number | undefined): Outcome | undefined {
     if (maxAgeSeconds === undefined) return undefined;
     // One later than now would be counted from then.
     if (authTime === undefined || authTime > now() + CLOCK_TOLERANCE_MS) return { kind: 'no-auth-time' };
@@ -174,8 +174,8 @@ export function createOidcLogin(
     if (server?.authorization_endpoint === undefined) return 'unavailable';
     const url = new URL(server.authorization_endpoint);
     if (!mayBeVisited(url, issuer)) return 'unavailable';
-    const isTold = maxAgeSeconds === undefined || issuer.login.match !== undefined || !isPairwiseOnly(server);
-    return isTold ? url : 'pairwise';
+    const isKnown = maxAgeSeconds === undefined || issuer.login.match !== undefined || !isPairwiseOnly(server);
+    return isKnown ? url : 'pairwise';
   }
 
   return {

@@ -160,6 +160,8 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'admin.issuers.<name>.roles.{viewer,reviewer,admin}':
     'integration/revocation.test.ts > lets reviewers revoke, admins lift, viewers look',
   'admin.publicUrl': 'integration/console.test.ts > logs in by code flow with PKCE',
+  'admin.issuers.<name>.login': 'unit/config/checks/gateway.test.ts > is refused in its former place',
+  'issuers.<name>.login.match': 'unit/config/checks/gateway.test.ts > matches people by',
   'issuers.<name>.login.{clientId,clientSecret}': 'integration/console.test.ts > logs in by code flow with PKCE',
   'issuers.<name>.login.authentication': 'attacks/console.test.ts > is presented as the configuration says',
   'issuers.<name>.login.scopes': 'integration/console.test.ts > asks for the scopes that are configured',
