@@ -516,10 +516,10 @@ export function verdictOf(rules: readonly RuleExplanation[], facts: CallFacts): 
     return { verdict: 'deny', reason, ...(rule !== undefined && { rule: `${policy}/${rule}` }) };
   }
   const causesOf = ({ clauses }: RuleExplanation) => clauses.flatMap(({ cause }) => cause ?? []);
-  const asking = outcomes.open.filter((one) => causesOf(one).join() === 'findings');
-  if (asking.length === outcomes.open.length && !outcomes.isValidityOpen) {
+  const pending = outcomes.open.filter((one) => causesOf(one).join() === 'findings');
+  if (pending.length === outcomes.open.length && !outcomes.isValidityOpen) {
     const askers = ruling.requires.filter(({ approval }) => approval !== undefined).map(({ id }) => id);
-    const possibleAskers = asking.map(({ id }) => id);
+    const possibleAskers = pending.map(({ id }) => id);
     return {
       verdict: 'allow',
       rule: ruling.rule.id,

@@ -110,7 +110,7 @@ function rulingOf(
   const violations = findViolations(flows, history);
   const [first] = violations;
   if (first === undefined) return [];
-  const lifting = isShownWhole(admitted) ? liftViolations(violations) : first;
+  const lifting = isShownEntirely(admitted) ? liftViolations(violations) : first;
   if (!('flow' in lifting)) return lifting;
   const { flow, causes, leftMs } = lifting;
   const retryAfterSeconds = Math.ceil(leftMs / MS_PER_SECOND);
@@ -127,7 +127,7 @@ const SHOWN_PARAMS: ReadonlySet<string> = new Set(['name', 'arguments', 'uri', '
  * Whether a person who is asked sees all that the message carries: not so if it answers the server besides (MCP 2026-07-28,
  * multi-round-trip requests), or says how its task is to be run.
  */
-function isShownWhole(admitted: AdmittedMessage): boolean {
+function isShownEntirely(admitted: AdmittedMessage): boolean {
   const { message, rule } = admitted;
   if (message.kind !== 'request' || !APPROVABLE_METHODS.has(rule.method)) return false;
   return Object.entries(paramsOf(admitted)).every(

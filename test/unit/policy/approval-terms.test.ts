@@ -29,7 +29,7 @@ const CAPPED = {
 
 type Require = Partial<Extract<RuleDocument, { effect: 'require' }>>;
 
-function asking(parts: Require = {}): RuleDocument {
+function ruleThat(parts: Require = {}): RuleDocument {
   const { id = 'ask' } = parts;
   return { effect: 'require', who: { anyone: true }, what: { tools: ['*'] }, approval: REVIEWER, ...parts, id };
 }
@@ -55,7 +55,7 @@ function askers(decision: Decision): readonly string[] {
 
 describe('a decision about a call that a rule asks about', () => {
   it('[AR-02] allows it, and names whom to ask', () => {
-    const decision = ask([ALLOW, asking({ reason: 'Gone for good.' })]);
+    const decision = ask([ALLOW, ruleThat({ reason: 'Gone for good.' })]);
     expect(decision).toMatchObject({ verdict: 'allow', rule: 'allow' });
     if (decision.verdict === 'deny') throw new Error('denied');
     expect(approvalOf(decision)).toEqual({
@@ -75,23 +75,23 @@ describe('a decision about a call that a rule asks about', () => {
   });
 
   it.each<[string, readonly RuleDocument[]]>([
-    ['the allow rule', [{ ...ALLOW, limits: { per: 'subject', rate: { count: 9, windowMs: 9 } } }, asking()]],
-    ['the rule that asks', [ALLOW, asking({ reason: 'Other.' })]],
-    ['another rule that binds', [ALLOW, CAPPED, asking()]],
+    ['the allow rule', [{ ...ALLOW, limits: { per: 'subject', rate: { count: 9, windowMs: 9 } } }, ruleThat()]],
+    ['the rule that asks', [ALLOW, ruleThat({ reason: 'Other.' })]],
+    ['another rule that binds', [ALLOW, CAPPED, ruleThat()]],
   ])('[AR-02] names the rules by a digest that changes with %s', (_, rules) => {
     const digestOf = (decision: Decision) => decision.verdict === 'allow' && approvalOf(decision)?.rules;
-    expect(digestOf(ask(rules))).not.toBe(digestOf(ask([ALLOW, asking()])));
+    expect(digestOf(ask(rules))).not.toBe(digestOf(ask([ALLOW, ruleThat()])));
     expect(digestOf(ask([...rules].reverse()))).toBe(digestOf(ask(rules)));
   });
 
   it('[AR-02] grants nothing', () => {
-    expect(ask([asking()])).toMatchObject({ verdict: 'deny', reason: 'no-matching-allow' });
+    expect(ask([ruleThat()])).toMatchObject({ verdict: 'deny', reason: 'no-matching-allow' });
     const denied: RuleDocument = { id: 'no', effect: 'deny', who: { anyone: true }, what: { tools: ['t'] } };
-    expect(ask([ALLOW, asking(), denied])).toMatchObject({ verdict: 'deny', reason: 'denied-by-rule' });
+    expect(ask([ALLOW, ruleThat(), denied])).toMatchObject({ verdict: 'deny', reason: 'denied-by-rule' });
   });
 
   it('[AR-02] depends on no approval in lists, later responses and tasks', () => {
-    const policies: PolicySet = policiesOf([ALLOW, asking()]);
+    const policies: PolicySet = policiesOf([ALLOW, ruleThat()]);
     const { args: _, ...asked } = query();
     expect(isListed(policies, asked.principal, 'github', asked.target)).toBe(true);
     for (const args of ['passed', 'unknown'] as const)
@@ -101,7 +101,7 @@ describe('a decision about a call that a rule asks about', () => {
   });
 
   it('[AR-02] asks about a server request too', () => {
-    const policies = policiesOf([ALLOW, asking({ what: { sampling: true } })]);
+    const policies = policiesOf([ALLOW, ruleThat({ what: { sampling: true } })]);
     const decision = decideServerRequest(policies, { ...query(), name: 'sampling' });
     expect(askers(decision)).toEqual(['main/ask']);
   });
@@ -146,11 +146,11 @@ describe('conditions of a rule that asks', () => {
       ['deny: policy-error'],
     ],
   ])('[AR-02] %s', (_, parts, asked, rules) => {
-    expect(askers(ask([ALLOW, asking(parts)], asked))).toEqual(rules);
+    expect(askers(ask([ALLOW, ruleThat(parts)], asked))).toEqual(rules);
   });
 
   it('[AR-02] refuses a call whose findings nobody looked at', () => {
-    const decision = ask([ALLOW, asking({ when: '"email" in findings' })]);
+    const decision = ask([ALLOW, ruleThat({ when: '"email" in findings' })]);
     expect(decision.verdict === 'allow' && requireApproval(decision)).toMatchObject({ reason: 'approval-required' });
   });
 });
@@ -160,7 +160,7 @@ describe('hints', () => {
   const read = (annotations: JsonObject | undefined, mode: 'strict' | 'off' = 'strict'): string => {
     const definition = annotations === undefined ? {} : { annotations };
     const pins = { mode, tools: { t: { definition, state: mode === 'strict' ? 'approved' : 'unpinned' } } } as const;
-    const rules = HINTS.map((hint) => asking({ id: hint.toLowerCase(), when: `tool.annotations.${hint}` }));
+    const rules = HINTS.map((hint) => ruleThat({ id: hint.toLowerCase(), when: `tool.annotations.${hint}` }));
     return askers(ask([ALLOW, ...rules], { pins }))
       .join(' ')
       .replaceAll('main/', '')
@@ -205,8 +205,8 @@ describe('hints', () => {
 
   it('[AR-03] lift nothing that another rule asks for', () => {
     const pins = { tools: { t: { definition: { annotations: { readOnlyHint: true, destructiveHint: false } } } } };
-    const narrowed = asking({ id: 'hinted', when: '!tool.annotations.readOnlyHint' });
-    expect(askers(ask([ALLOW, asking(), narrowed], { pins }))).toEqual(['main/ask']);
+    const narrowed = ruleThat({ id: 'hinted', when: '!tool.annotations.readOnlyHint' });
+    expect(askers(ask([ALLOW, ruleThat(), narrowed], { pins }))).toEqual(['main/ask']);
   });
 });
 

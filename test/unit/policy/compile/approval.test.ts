@@ -20,7 +20,7 @@ const TOOLS = { tools: ['delete_*'] };
 
 type Require = Partial<Extract<RuleDocument, { effect: 'require' }>>;
 
-function asking(parts: Require): RuleDocument {
+function ruleThat(parts: Require): RuleDocument {
   return { id: 'ask', effect: 'require', who: { anyone: true }, what: TOOLS, ...parts };
 }
 
@@ -48,7 +48,7 @@ describe('a rule that asks', () => {
       { by: 'reviewer', groups: ['ops'], count: 2, ...TIMES },
     ],
   ])('[AR-01] carries whom a rule asks: %s', (_, approval, terms) => {
-    const { found, rule } = compile(asking({ approval, reason: 'It is gone for good.' }));
+    const { found, rule } = compile(ruleThat({ approval, reason: 'It is gone for good.' }));
     expect(found).toEqual([]);
     expect(rule.approval).toEqual({ terms, reason: 'It is gone for good.' });
   });
@@ -61,7 +61,7 @@ describe('a rule that asks', () => {
     ['elicitation', { elicitation: ['form', 'url'] }, REVIEWER],
     ['all of them', { tools: ['t'], resources: ['repo://**'], prompts: ['p'], sampling: true }, REVIEWER],
   ])('[AR-01] may name %s', (_, what, approval) => {
-    expect(compile(asking({ what, approval })).found.filter((line) => line.startsWith('error'))).toEqual([]);
+    expect(compile(ruleThat({ what, approval })).found.filter((line) => line.startsWith('error'))).toEqual([]);
   });
 
   const ONLY = 'an approval is for tools, resources that are read, prompts, sampling and elicitation';
@@ -140,7 +140,7 @@ describe('a rule that asks', () => {
       ['error when: "startsWith" takes text, but findings is a list'],
     ],
   ])('[AR-01] reports %s', (_, parts, lines) => {
-    expect(compile(asking(parts)).found).toEqual(lines);
+    expect(compile(ruleThat(parts)).found).toEqual(lines);
   });
 
   it('[AR-01] leaves findings to rules that ask', () => {
@@ -155,8 +155,8 @@ describe('a rule that asks', () => {
     const pins = () => catalog({ tools: { delete_repo: { inputSchema } } });
     const remember = (...same: string[]) => ({ ...CALLER, remember: { forMs: 1, same } });
     const what = { upstreams: ['github'], tools: ['delete_repo'] };
-    expect(compile(asking({ what, approval: remember('/owner', '/repo') }), { pins }).found).toEqual([]);
-    expect(compile(asking({ what, approval: remember('/owner', '/rep') }), { pins }).found).toEqual([
+    expect(compile(ruleThat({ what, approval: remember('/owner', '/repo') }), { pins }).found).toEqual([]);
+    expect(compile(ruleThat({ what, approval: remember('/owner', '/rep') }), { pins }).found).toEqual([
       'error approval.remember.same.1: the tool "delete_repo" has no argument /rep in its pinned schema; did you mean "repo"?',
     ]);
   });
@@ -166,9 +166,9 @@ describe('the text of a rule', () => {
   const textOf = (rule: RuleDocument) => compile(rule).rule.text;
 
   it('[AR-01] is a digest of what it says, whatever the order of its keys', () => {
-    const one = textOf(asking({ approval: CALLER, what: { tools: ['a'], prompts: ['p'] } }));
+    const one = textOf(ruleThat({ approval: CALLER, what: { tools: ['a'], prompts: ['p'] } }));
     expect(one).toMatch(/^[0-9a-f]{64}$/);
-    expect(textOf(asking({ what: { prompts: ['p'], tools: ['a'] }, approval: CALLER }))).toBe(one);
+    expect(textOf(ruleThat({ what: { prompts: ['p'], tools: ['a'] }, approval: CALLER }))).toBe(one);
   });
 
   it.each<[string, Require]>([
@@ -179,12 +179,12 @@ describe('the text of a rule', () => {
     ['its targets', { approval: CALLER, what: { tools: ['delete_*', 'x'] } }],
     ['a condition', { approval: CALLER, when: 'true' }],
   ])('[AR-01] changes with %s', (_, parts) => {
-    expect(textOf(asking(parts))).not.toBe(textOf(asking({ approval: CALLER })));
+    expect(textOf(ruleThat(parts))).not.toBe(textOf(ruleThat({ approval: CALLER })));
   });
 
   it('[AR-01] has what the file says for all of its rules', () => {
     const texts = ['github', 'mail'].map((upstream) => {
-      const written = { ...document([asking({ approval: CALLER })]), defaults: { upstreams: [upstream] } };
+      const written = { ...document([ruleThat({ approval: CALLER })]), defaults: { upstreams: [upstream] } };
       return allRules(compilePolicies([written], CONTEXT).policies)[0]?.text;
     });
     expect(texts[0]).not.toBe(texts[1]);
