@@ -62,14 +62,15 @@ export async function enforce<M extends Message>(
 ): Promise<AuthorizedRequest<M> | Deny> {
   if (isReply(admitted)) return authorize(allow, admitted, principal);
   const deny =
-    (allow.obligations.length === 0 ? undefined : refuseUnapproved(allow, admitted.rule.method)) ??
+    (allow.obligations.length === 0 ? undefined : refuseUnapproved(allow, admitted)) ??
     (await enforceLimits([allow, ...named], principal, ports.limits));
   return deny ?? authorize(allow, admitted, principal);
 }
 
 /** Why a request that needs an approval is not forwarded. */
-function refuseUnapproved(allow: Allow, method: string): Deny | undefined {
-  return APPROVABLE_METHODS.has(method) ? requireApproval(allow) : undefined;
+function refuseUnapproved(allow: Allow, { rule }: AdmittedMessage): Deny | undefined {
+  const deny = requireApproval(allow);
+  return deny !== undefined && APPROVABLE_METHODS.has(rule.method) ? deny : undefined;
 }
 
 /** The refusal of what needs an approval and has none. */
