@@ -34,6 +34,45 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
+/** What has been read of files and folders: SHA-256 of the files, and the names in the folders. */
+export type FilesRead = {
+  readonly digests: ReadonlyMap<string, string>;
+  readonly names: ReadonlyMap<string, readonly string[]>;
+};
+
+/** Files that are read through this are noted with what they held. */
+export function noteReads(files: Files): { readonly files: Files; readonly read: FilesRead } {
+  const digests = new Map<string, string>();
+  const names = new Map<string, readonly string[]>();
+  const note = (path: string, digest: string): void => {
+    const before = digests.get(resolve(path));
+    digests.set(resolve(path), before === undefined || before === digest ? digest : CHANGED_MEANWHILE);
+  };
+  const noting: Files = {
+    ...files,
+    readFile(path) {
+      try {
+        const bytes = files.readFile(path);
+        note(path, createHash('sha256').update(bytes).digest('hex'));
+        return bytes;
+      } catch (error) {
+        note(path, UNREADABLE);
+        throw error;
+      }
+    },
+    listFolder(path) {
+      const listed = files.listFolder(path);
+      names.set(resolve(path), listed);
+      return listed;
+    },
+  };
+  return { files: noting, read: { digests, names } };
+}
+
+const UNREADABLE = 'unreadable';
+/** Equal to no digest: the file was read twice and held something else. */
+const CHANGED_MEANWHILE = 'changed';
+
 /** Files by name, and folders of which every file with the suffix is watched. */
 export type WatchTargets = {
   readonly files: readonly string[];
@@ -48,7 +87,12 @@ const STABLE_AFTER_MS = 2000;
 type KnownFile = { readonly stamp: string; readonly digest: string };
 
 /** `content` changes with the content of the files; `stamp` also with every write of the same content. */
-type Fingerprint = { readonly content: string; readonly stamp: string };
+type Fingerprint = {
+  readonly content: string;
+  readonly stamp: string;
+  /** By the path of each file; of an unreadable one there is none. */
+  readonly digests: ReadonlyMap<string, string>;
+};
 
 /**
  * Creates a function that hashes the current content of targets. It reads only files whose inode, size or
@@ -66,20 +110,37 @@ function createFingerprint(): (targets: WatchTargets) => Promise<Fingerprint> {
     }
     known = seen;
     const stamp = JSON.stringify([...seen].map(([file, one]) => [file, one.stamp]));
-    return { content: hash.digest('hex'), stamp };
+    const digests = new Map([...seen].map(([file, { digest }]) => [file, digest]));
+    return { content: hash.digest('hex'), stamp, digests };
   };
 }
 
-async function listWatched({ path, suffix }: WatchTargets['folders'][number]): Promise<string[]> {
+type WatchedFolder = WatchTargets['folders'][number];
+
+async function listWatched(folder: WatchedFolder): Promise<string[]> {
   try {
-    const names = await readdir(path);
-    return names
-      .filter((name) => name.endsWith(suffix) && !name.startsWith('.'))
-      .sort()
-      .map((name) => join(path, name));
+    return watchedOf(folder, await readdir(folder.path));
   } catch {
     return [];
   }
+}
+
+function watchedOf({ path, suffix }: WatchedFolder, names: readonly string[]): string[] {
+  return names
+    .filter((name) => name.endsWith(suffix) && !name.startsWith('.'))
+    .sort()
+    .map((name) => join(path, name));
+}
+
+/** Whether the files are as they were read. What was not read then, though it was there, does not count. */
+function areAsRead({ digests, names }: FilesRead, targets: WatchTargets, now: Fingerprint['digests']): boolean {
+  const listed = targets.folders.flatMap((folder) => watchedOf(folder, names.get(resolve(folder.path)) ?? []));
+  const before = new Set([...targets.files, ...listed]);
+  const isAsRead = (file: string): boolean => {
+    const digest = digests.get(resolve(file));
+    return digest === undefined || digest === (now.get(file) ?? UNREADABLE);
+  };
+  return [...now.keys()].every((file) => before.has(file)) && [...before].every(isAsRead);
 }
 
 async function digestOf(
@@ -97,7 +158,7 @@ async function digestOf(
     seen.set(file, { stamp, digest });
     return digest;
   } catch {
-    return 'unreadable';
+    return UNREADABLE;
   }
 }
 
@@ -113,6 +174,8 @@ const DEBOUNCE_MS = 50;
 
 type WatchOptions = {
   readonly targets: WatchTargets;
+  /** What of them has been read: what differs already is a change that the first check finds. */
+  readonly read?: FilesRead;
   /** Called after a change, never concurrently; a change during a call is followed by another call. */
   readonly onChange: () => void | Promise<void>;
   /** Called with what `onChange` threw. Watching continues. */
@@ -133,7 +196,7 @@ export type ConfigWatch = {
   close(): Promise<void>;
 };
 
-/** Starts watching. The content of the files when this resolves is the baseline. */
+/** Starts watching. What differs from the files as they were read, or are when this resolves, is a change. */
 export async function watchConfiguration(options: WatchOptions): Promise<ConfigWatch> {
   const state = new Watch(options);
   await state.start();
@@ -159,7 +222,9 @@ class Watch implements ConfigWatch {
 
   async start(): Promise<void> {
     this.#watchFolders();
-    this.#known = (await this.#fingerprint(this.#targets)).content;
+    const { content, digests } = await this.#fingerprint(this.#targets);
+    const { read } = this.#options;
+    if (read === undefined || areAsRead(read, this.#targets, digests)) this.#known = content;
     this.#polling = setInterval(() => this.#poll(), this.#options.pollMs ?? POLL_MS);
     this.#polling.unref();
   }

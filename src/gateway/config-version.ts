@@ -6,7 +6,7 @@
 import { dirname, join, relative } from 'node:path';
 import type { Versions } from '../audit/event.js';
 import { type Diagnostic, fileDiagnostic, hasErrors, type Severity } from '../config/diagnostics.js';
-import { DISK_FILES } from '../config/files.js';
+import { DISK_FILES, type Files } from '../config/files.js';
 import { type AggregateOutline, loadGateway, loadPolicies, type Outline } from '../config/load.js';
 import type { LockSigning, Settings } from '../config/settings.js';
 import { isAbout, scanDefinitions } from '../inspection/definitions/scan.js';
@@ -23,8 +23,9 @@ import {
   type CompileDefinition,
   createCatalog,
   createDefinitionCompiler,
+  type DefinitionCompiler,
   describeSchemaError,
-  findSchemaErrors,
+  isUsableWith,
   type UnusableDefinition,
 } from '../pins/catalog.js';
 import { approvedVersions, LOCK_SUFFIX, type Lock, PIN_KINDS } from '../pins/lock.js';
@@ -32,7 +33,7 @@ import { loadLocks, type SignedLock } from '../pins/lock-reader.js';
 import { SIGNATURE_SUFFIX } from '../pins/signature.js';
 import { compilePolicies } from '../policy/compile/compile.js';
 import type { PolicyDocument } from '../policy/compile/documents.js';
-import type { Catalog } from '../policy/definitions.js';
+import type { Catalog, SchemaOptions } from '../policy/definitions.js';
 import { type WrittenRules, writtenRules } from '../policy/explain.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
 import type { PolicySet } from '../policy/rules.js';
@@ -92,10 +93,9 @@ function approvedNames(catalog: Catalog | undefined, kind: (typeof NAMED_KINDS)[
  * `undefined` where it has no lock file.
  */
 function pinsOf(locks: ReadonlyMap<string, Lock>, compile: CompileDefinition): PinsOf {
-  return (upstream) => {
-    const lock = locks.get(upstream);
-    if (lock === undefined) return undefined;
-    return createCatalog({
+  const catalogs = new Map<string, Catalog>();
+  for (const [upstream, lock] of locks) {
+    const catalog = createCatalog({
       upstream,
       lock,
       observed: undefined,
@@ -104,7 +104,9 @@ function pinsOf(locks: ReadonlyMap<string, Lock>, compile: CompileDefinition): P
       undeclaredArguments: 'declared',
       compile,
     });
-  };
+    catalogs.set(upstream, catalog);
+  }
+  return (upstream) => catalogs.get(upstream);
 }
 
 /** A note names no more tools of one upstream. */
@@ -139,7 +141,7 @@ export async function readLocksForPolicies(
   outline: Pick<Outline, 'file' | 'aggregates' | 'signing' | 'upstreams' | 'shadowing' | 'deployment'>,
   cwd = dirname(outline.file),
 ) {
-  const { locks, invalid, diagnostics } = await loadLocks(folder, LOCK_PORTS, signingOf(outline));
+  const { locks, invalid, diagnostics } = await loadLocks(folder, lockPorts(DISK_FILES), signingOf(outline));
   const unchecked = noteUnchecked(folder, outline);
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
   const pins = pinsOf(locks, compile);
@@ -149,7 +151,7 @@ export async function readLocksForPolicies(
   const pending = [...locks.values()].flatMap((lock) => notePending(folder, lock, review));
   const shadowing = checkShadowing(outline, locks, todayInUtc());
   const inPending = [...pending, ...checkPending(folder, outline, locks, review)];
-  const unusable = checkUsable(folder, outline, locks);
+  const unusable = checkUsable(folder, outline, schemaErrorsIn(outline, locks, compile));
   const found = [...diagnostics, ...unchecked, ...alike, ...shadowing, ...inPending, ...unusable];
   const notes = noteUndeclaredArguments(outline, pins);
   return { upstreams: locks.keys(), diagnostics: found, notes, invalid, pins };
@@ -164,7 +166,9 @@ function notePending(folder: string, lock: Lock, review: (upstream: string) => s
   return [{ file, line: 1, column: 1, severity: 'note', rule: 'lock', message }];
 }
 
-const LOCK_PORTS = { readFile: DISK_FILES.readFile, readDir: DISK_FILES.listFolder };
+function lockPorts({ readFile, listFolder }: Files) {
+  return { readFile, readDir: listFolder };
+}
 
 /** Whose signatures lock files need, as far as that is known; a gateway file that leaves it open is not valid. */
 function signingOf({ signing }: Pick<Outline, 'signing'>): LockSigning | undefined {
@@ -221,7 +225,9 @@ export function approvedDefinitions({ pins }: Lock): readonly Omit<CheckedDefini
 
 type Sources = {
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly compile: CompileDefinition;
+  readonly compile: DefinitionCompiler;
+  /** The disk, if absent. */
+  readonly files?: Files;
   /** Called with each lock file that can be read: its text's SHA-256, and whether what it approves can be used. */
   readonly onLock?: (lock: Lock, text: string, checked: readonly CheckedDefinition[]) => void;
 };
@@ -268,18 +274,23 @@ function versionOf({ outline: _o, documents, lockTexts: _t, ...files }: VersionF
 /** Reads and checks all files; `parts` is absent if a diagnostic is an error. */
 export async function readFiles(
   file: string,
-  { env, compile, onLock }: Sources,
+  { env, compile, files = DISK_FILES, onLock }: Sources,
   policyInForce?: string,
 ): Promise<FilesReading & { readonly parts?: VersionParts }> {
-  const { settings, diagnostics, outline } = loadGateway(file, { readFile: DISK_FILES.readFile, env });
+  const { settings, diagnostics, outline } = loadGateway(file, { readFile: files.readFile, env });
   if (outline === undefined) return { files: undefined, diagnostics };
-  const formats = new Map(outline.upstreams.map((one) => [one.name, one.formats]));
+  const schemaErrors = new Map<string, readonly UnusableDefinition[]>();
+  const formats = formatsOf(outline);
   const ports = {
-    ...LOCK_PORTS,
+    ...lockPorts(files),
     onLock(lock: Lock, text: string): void {
-      const own = formats.get(lock.upstream);
-      const checked = approvedDefinitions(lock).map((one): CheckedDefinition => {
-        return { ...one, formats: own, isUsable: compile(one.kind, one.name, one.version, own) !== undefined };
+      const found = checkLock(lock, formats.get(lock.upstream), compile);
+      schemaErrors.set(
+        lock.upstream,
+        found.flatMap(({ errors }) => errors),
+      );
+      const checked = found.map(({ definition, errors }): CheckedDefinition => {
+        return { ...definition, isUsable: isUsableWith(errors) };
       });
       onLock?.(lock, text, checked);
     },
@@ -287,7 +298,7 @@ export async function readFiles(
   const pins = await loadLocks(outline.pinsDir, ports, signingOf(outline));
   const { locks, unsigned } = pins;
   const pinned = pinsOf(locks, compile);
-  const policies = readPolicies(outline, pinned, pins.invalid, policyInForce);
+  const policies = readPolicies(outline, files, pinned, pins.invalid, policyInForce);
   // While a version runs, names that look alike are hidden, and a removal from a lock file must take effect.
   const severity = policyInForce === undefined ? 'error' : 'warning';
   const alike = checkAggregateNames(outline, pinned, severity);
@@ -297,7 +308,8 @@ export async function readFiles(
     ...pins.diagnostics,
     ...alike,
     // Comparing thousands of definitions takes long, and a reload shows nobody what it finds.
-    ...(policyInForce === undefined ? checkDefinitions(outline, locks) : []),
+    ...(policyInForce === undefined ? checkShadowing(outline, locks, todayInUtc()) : []),
+    ...(policyInForce === undefined ? checkUsable(outline.pinsDir, outline, schemaErrors) : []),
   ];
   if (settings === undefined || policies.policies === undefined || hasErrors(found)) {
     return { files: undefined, unsigned, diagnostics: found };
@@ -317,19 +329,42 @@ export async function readFiles(
   };
 }
 
-/** What is wrong with what the lock files hold, and what looks alike in them. */
-function checkDefinitions(outline: Outline, locks: ReadonlyMap<string, Lock>): readonly Diagnostic[] {
-  return [...checkShadowing(outline, locks, todayInUtc()), ...checkUsable(outline.pinsDir, outline, locks)];
+function formatsOf({ upstreams }: Pick<Outline, 'upstreams'>): ReadonlyMap<string, SchemaOptions['formats']> {
+  return new Map(upstreams.map(({ name, formats }) => [name, formats]));
+}
+
+/** Checks each approved definition of a lock file, once. */
+function checkLock(lock: Lock, formats: SchemaOptions['formats'], { check }: Pick<DefinitionCompiler, 'check'>) {
+  return approvedDefinitions(lock).map((one) => {
+    const definition = { ...one, formats };
+    return { definition, errors: check(definition) };
+  });
+}
+
+/** What keeps approved definitions from being used, or is not checked, by upstream. */
+export function schemaErrorsIn(
+  outline: Pick<Outline, 'upstreams'>,
+  locks: ReadonlyMap<string, Lock>,
+  compile: Pick<DefinitionCompiler, 'check'>,
+): ReadonlyMap<string, readonly UnusableDefinition[]> {
+  const formats = formatsOf(outline);
+  return new Map(
+    [...locks].map(([upstream, lock]) => [
+      upstream,
+      checkLock(lock, formats.get(upstream), compile).flatMap(({ errors }) => errors),
+    ]),
+  );
 }
 
 function readPolicies(
   outline: Outline,
+  files: Files,
   pins: PinsOf,
   invalidLocks: ReadonlySet<string>,
   policyInForce: string | undefined,
 ): ReturnType<typeof loadPolicies<PolicySet>> {
   return loadPolicies(outline.policiesDir, {
-    files: DISK_FILES,
+    files,
     compile(documents, hash) {
       const areInForce = hash === policyInForce;
       const mode = outline.policiesMode;
@@ -393,13 +428,10 @@ function isNote({ effect }: UnusableDefinition): boolean {
 export function checkUsable(
   folder: string,
   { upstreams }: Pick<Outline, 'upstreams'>,
-  locks: ReadonlyMap<string, Lock>,
+  found: ReadonlyMap<string, readonly UnusableDefinition[]>,
 ): readonly Diagnostic[] {
-  return upstreams.flatMap(({ name, formats }): Diagnostic[] => {
-    const tools = { compileSchema, mirroredParameters };
-    const schemaErrors = [...findSchemaErrors(locks.get(name), tools, formats)].sort(
-      (one, other) => Number(isNote(one)) - Number(isNote(other)),
-    );
+  return upstreams.flatMap(({ name }): Diagnostic[] => {
+    const schemaErrors = [...(found.get(name) ?? [])].sort((one, other) => Number(isNote(one)) - Number(isNote(other)));
     const file = join(folder, `${name}${LOCK_SUFFIX}`);
     const at = { file, line: 1, column: 1, rule: 'lock' } as const;
     const shown = schemaErrors.slice(0, MAX_SHOWN_ERRORS).map((schemaError): Diagnostic => {

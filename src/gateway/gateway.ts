@@ -231,7 +231,13 @@ async function openGateway(
     const { emit } = observability;
     emit('configured', { ...version.settings, hashes: version.hashes });
     assembly.runtimes.replace(version.settings);
-    updateControls();
+    const noteResult = (reloadError: string | undefined, unsigned: ReadonlySet<string>): void => {
+      current.reloadError = reloadError;
+      current.unsigned = unsigned;
+      emit('filesRead', { areInForce: reloadError === undefined, unsigned });
+      updateControls();
+    };
+    noteResult(undefined, new Set());
     const readAgain = createReload({
       ...assembly,
       read: reader.read,
@@ -241,12 +247,7 @@ async function openGateway(
         assembly.apply(next);
         listeners.updateTls(next.settings);
       },
-      noteResult(reloadError, unsigned) {
-        current.reloadError = reloadError;
-        current.unsigned = unsigned;
-        emit('filesRead', { areInForce: reloadError === undefined, unsigned });
-        updateControls();
-      },
+      noteResult,
       ...observability,
     });
     let watch: ConfigWatch | undefined;
@@ -258,11 +259,12 @@ async function openGateway(
     };
     watch = await watchConfiguration({
       targets: targetsOf(version.settings),
+      read: reader.atStart,
       onChange: () => reload().then(() => undefined),
       onError: (error) => emit('filesUnwatched', { error }),
     });
-    // A file that changed between the first reading and the watch would otherwise be noticed with the next change only.
-    await reload();
+    // A file that changed between the reading and the watch would otherwise be noticed with the next change only.
+    await watch.check();
     const replaced = await refuseOldLocks(current.version, counters.accept);
     if (replaced !== undefined) {
       await watch.close();

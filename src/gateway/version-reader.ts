@@ -5,6 +5,7 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileDiagnostic } from '../config/diagnostics.js';
+import { DISK_FILES, type FilesRead, noteReads } from '../config/files.js';
 import type { Settings } from '../config/settings.js';
 import { fromTransfer, type Transfer } from '../config/transfer.js';
 import type { CheckedDefinition, DefinitionCompiler } from '../pins/catalog.js';
@@ -38,6 +39,8 @@ export type VersionReader = {
     readonly settings: Settings;
     readonly hashes: { readonly policy: string };
   }): Promise<VersionReading>;
+  /** What the start has read. */
+  readonly atStart: FilesRead;
   close(): Promise<void>;
 };
 
@@ -59,10 +62,13 @@ export function createVersionReader(
   /** The locks that were read last, by upstream, with the SHA-256 of their texts. */
   let known = new Map<string, Pick<LockPart, 'lock' | 'text'>>();
 
+  const noting = noteReads(DISK_FILES);
+
   async function readHere(policyInForce?: string): Promise<VersionReading> {
     const read = new Map<string, Pick<LockPart, 'lock' | 'text'>>();
     const onLock = (lock: Lock, text: string): void => void read.set(lock.upstream, { lock, text });
-    const reading = await loadVersion(file, { env, compile, onLock }, policyInForce);
+    const files = policyInForce === undefined ? noting.files : DISK_FILES;
+    const reading = await loadVersion(file, { env, compile, files, onLock }, policyInForce);
     known = read;
     return reading;
   }
@@ -104,6 +110,7 @@ export function createVersionReader(
       const { policy } = inForce.hashes;
       return isSmall(file, inForce.settings) ? readHere(policy) : readBeside(policy);
     },
+    atStart: noting.read,
     close: worker.close,
   };
 }

@@ -334,7 +334,7 @@ export type CompileDefinition = (
   formats?: SchemaOptions['formats'],
 ) => PinnedDefinition | undefined;
 
-/** What another thread found out about a definition: whether it can be used. */
+/** What was found out about a definition, perhaps on another thread: whether it can be used. */
 export type CheckedDefinition = {
   readonly kind: PinKind;
   readonly name: string;
@@ -344,17 +344,23 @@ export type CheckedDefinition = {
 };
 
 /** A compiler that may know of a definition that it can be used before it is compiled. */
-export type DefinitionCompiler = CompileDefinition & { readonly learn: (checked: CheckedDefinition) => void };
+export type DefinitionCompiler = CompileDefinition & {
+  readonly learn: (checked: CheckedDefinition) => void;
+  /** Compiles a definition and keeps only whether it can be used; returns what keeps it from that, or is not checked. */
+  readonly check: (definition: Omit<CheckedDefinition, 'isUsable'>) => readonly UnusableDefinition[];
+};
 
 /** Compiled definitions that are kept; beyond that, the oldest is removed. Twice as many as one listing may have. */
 const MAX_COMPILED = 20_000;
+/** As many definitions are kept of which it is known whether they can be used. They are small. */
+const MAX_KNOWN = 200_000;
 
 /**
  * Creates a compiler that caches by kind and digest and can be shared by catalogs, so that a definition is
  * compiled once and not per request or reload.
  */
 export function createDefinitionCompiler(tools: SchemaCompilers, maxCompiled = MAX_COMPILED): DefinitionCompiler {
-  const known = new BoundedMap<string, { readonly pinned: PinnedDefinition | undefined }>(maxCompiled);
+  const known = new BoundedMap<string, { readonly pinned: PinnedDefinition | undefined }>(MAX_KNOWN, maxCompiled);
   // The digest covers the name: definitions of one kind with equal digests are equal.
   const keyOf = (kind: PinKind, { sha256 }: Version, formats = 'annotation'): string => `${kind} ${formats} ${sha256}`;
   function compile(...[kind, name, version, formats]: Parameters<CompileDefinition>): PinnedDefinition | undefined {
@@ -366,7 +372,7 @@ export function createDefinitionCompiler(tools: SchemaCompilers, maxCompiled = M
       'schemaError' in compiled
         ? undefined
         : { kind, name, digest: version.sha256, definition: version.definition, ...compiled.parts };
-    known.set(key, { pinned });
+    known.set(key, { pinned }, 1);
     return pinned;
   }
   function learn({ kind, name, version, formats, isUsable }: CheckedDefinition): void {
@@ -374,7 +380,18 @@ export function createDefinitionCompiler(tools: SchemaCompilers, maxCompiled = M
     if (known.get(key) !== undefined) return;
     known.set(key, { pinned: isUsable ? new CheckedPin(tools, { kind, name, version, formats }) : undefined });
   }
-  return Object.assign(compile, { learn });
+  function check(definition: Omit<CheckedDefinition, 'isUsable'>): readonly UnusableDefinition[] {
+    const { kind, name, version, formats } = definition;
+    const errors = schemaErrorsOf(tools, kind, version.definition, formats);
+    learn({ ...definition, isUsable: isUsableWith(errors) });
+    return errors.map((schemaError) => ({ kind, name, digest: version.sha256, ...schemaError }));
+  }
+  return Object.assign(compile, { learn, check });
+}
+
+/** Whether a definition with these errors can be used. */
+export function isUsableWith(errors: readonly Pick<UnusableDefinition, 'effect'>[]): boolean {
+  return errors.every(({ effect }) => effect !== 'unusable');
 }
 
 /** A definition that can be used: its schemas are compiled at their first use. */
@@ -384,7 +401,6 @@ class CheckedPin implements PinnedDefinition {
   readonly digest: string;
   readonly definition: JsonObject;
   readonly #compile: () => CompiledDefinition;
-  #parts: CompiledParts | undefined;
 
   constructor(tools: SchemaCompilers, { kind, name, version, formats }: Omit<CheckedDefinition, 'isUsable'>) {
     this.kind = kind;
@@ -406,13 +422,19 @@ class CheckedPin implements PinnedDefinition {
     return this.#compiled().mirrored;
   }
 
+  /** From the first use on, the parts are own members: a call reads them often. */
   #compiled(): CompiledParts {
-    if (this.#parts !== undefined) return this.#parts;
     const compiled = this.#compile();
-    // The same code found on the other thread that it can be used. Without schemas nothing would be checked.
+    // The same code found before that it can be used. Without schemas nothing would be checked.
     if ('schemaError' in compiled) throw new Error('a definition that could be used cannot be compiled');
-    this.#parts = compiled.parts;
-    return this.#parts;
+    const { input, output, mirrored } = compiled.parts;
+    const own = { enumerable: true };
+    Object.defineProperties(this, {
+      input: { ...own, value: input },
+      output: { ...own, value: output },
+      mirrored: { ...own, value: mirrored },
+    });
+    return compiled.parts;
   }
 }
 
@@ -518,7 +540,7 @@ function schemaErrorsOf(
   tools: SchemaCompilers,
   kind: PinKind,
   definition: JsonObject,
-  formats: SchemaOptions['formats'],
+  formats: SchemaOptions['formats'] = 'annotation',
 ): readonly Omit<UnusableDefinition, 'kind' | 'name' | 'digest'>[] {
   const compiled = compileDefinition(tools, kind, definition, formats);
   if ('schemaError' in compiled) return [{ ...compiled.schemaError, effect: 'unusable' }];

@@ -58,12 +58,14 @@ export type Shadowing = {
   readonly tier: DefinitionFinding['tier'];
   readonly items: readonly [UpstreamItem, UpstreamItem];
   /** Where it is about an upstream, its definitions that are the same as those of the other or have their names. */
-  readonly covers?: readonly (UpstreamItem & { readonly digest: string })[];
+  readonly covers?: readonly Cover[];
   /** JSON pointer into the first. */
   readonly pointer: string;
   readonly evidence: string;
   readonly reason: string;
 };
+
+type Cover = UpstreamItem & { readonly digest: string };
 
 type Entry = UpstreamItem & {
   readonly definition: ScannedDefinition['definition'];
@@ -72,8 +74,11 @@ type Entry = UpstreamItem & {
   readonly simple: string;
   /** The forms in which names that look alike are equal. */
   readonly forms: readonly string[];
+  /** Equal for those that several upstreams have in common. */
+  readonly content: string;
   readonly purposes: readonly string[];
   outline?: Outline;
+  cover?: Cover;
 };
 
 /** With how many of the definitions that share a form each is compared; beyond that, the form itself is found. */
@@ -92,8 +97,8 @@ const MIN_MENTIONED = 5;
  * all others in a time that depends on its own.
  */
 export type ShadowingIndex = {
-  /** Adds the definitions of an upstream, in place of those that it had. */
-  set(upstream: UpstreamDefinitions): void;
+  /** Adds the definitions of an upstream, in place of those that it had, and returns those that are compared. */
+  set(upstream: UpstreamDefinitions): readonly Entry[];
   /** What has one of the forms, in the order in which the upstreams were added. */
   readonly sharing: (form: string) => readonly Entry[];
   readonly identical: (digest: string) => readonly Entry[];
@@ -133,12 +138,13 @@ export function createShadowingIndex(upstreams: readonly UpstreamDefinitions[] =
     if (entry.digest !== NO_DIGEST) add(byDigest, entry.digest, entry);
     if (isMentionable(entry)) add(byName, entry.name, entry);
   }
-  function set({ upstream, definitions }: UpstreamDefinitions): void {
+  function set({ upstream, definitions }: UpstreamDefinitions): readonly Entry[] {
     byUpstream.get(upstream)?.forEach(forget);
     const named = definitions.filter(({ kind }) => kind !== 'instructions');
     const entries = named.map((one) => entryOf(upstream, one));
     byUpstream.set(upstream, entries);
     entries.forEach(note);
+    return entries;
   }
   for (const one of upstreams) set(one);
   return {
@@ -151,10 +157,11 @@ export function createShadowingIndex(upstreams: readonly UpstreamDefinitions[] =
   };
 }
 
-function entryOf(upstream: string, { kind, name, definition, digest }: ScannedDefinition): Entry {
+function entryOf(upstream: string, { kind, name, definition, digest: known }: ScannedDefinition): Entry {
+  const digest = known ?? digestListed(kind, definition, true);
   return {
-    ...{ upstream, kind, name, definition },
-    digest: digest ?? digestListed(kind, definition, true),
+    ...{ upstream, kind, name, definition, digest },
+    content: `${digest} ${name}`,
     simple: simpleForm(name),
     forms: lookForms(kind, name),
     purposes: purposesOf({ kind, name, definition }),
@@ -222,10 +229,7 @@ export function findShadowing(
   const relations = relationsOf(deployment);
   const index = createShadowingIndex();
   const comparison = { index, relations, exceptions, isAsked: () => true };
-  const findings = upstreams.flatMap((own) => {
-    index.set(own);
-    return likenesses(own, comparison);
-  });
+  const findings = upstreams.flatMap((own) => likenesses(own.upstream, index.set(own), comparison));
   // What one orders of another may stand in either of them.
   const orders = upstreams.flatMap((own) => [...mentionsIn(own, comparison), ...choicesIn(own, comparison)]);
   return withoutRepetitions([...findings, ...withoutExceptions(orders, exceptions)]);
@@ -256,14 +260,14 @@ type Comparison = {
 
 /** Compares the definitions of one upstream with those in the index, and their spellings with each other. */
 function likenesses(
-  { upstream, definitions }: UpstreamDefinitions,
+  upstream: string,
+  entries: readonly Entry[],
   comparison: Comparison & { readonly exceptions: readonly ShadowingException[] },
 ): readonly Shadowing[] {
   const { index, relations, isAsked, exceptions } = comparison;
   const own = new Map<string, Entry[]>();
   const findings: Shadowing[] = [];
   const same: Same[] = [];
-  const entries = definitions.filter(({ kind }) => kind !== 'instructions').map((one) => entryOf(upstream, one));
   for (const entry of entries) {
     const isAskedNow = isAsked(entry);
     const twins = index.identical(entry.digest).filter((other) => other.upstream !== upstream);
@@ -295,36 +299,52 @@ function sharedNames(
   { index, relations, exceptions }: SameInput,
 ): readonly Shadowing[] {
   const found = new Set(servers.flatMap(({ covers = [] }) => covers.map(({ digest }) => digest)));
+  const isApart = (other: string): boolean =>
+    other === upstream || relations.areDeclared(upstream, other) || !relations.haveCallers(upstream, other);
   const isShared = (entry: Entry, other: Entry): boolean =>
     other.simple === entry.simple &&
     !(other.digest === entry.digest && found.has(entry.digest)) &&
     !isExcepted([entry, other], exceptions);
-  const isApart = (other: string): boolean =>
-    other === upstream || relations.areDeclared(upstream, other) || !relations.haveCallers(upstream, other);
-  const byOther = new Map<string, Map<Entry, Same>>();
-  for (const entry of own) {
-    for (const other of entry.forms.flatMap((form) => index.sharing(form).slice(-MAX_VISITED))) {
-      if (isApart(other.upstream) || !isShared(entry, other)) continue;
-      const shared = byOther.get(other.upstream) ?? new Map<Entry, Same>();
-      byOther.set(other.upstream, shared.set(entry, { entry, other }));
-    }
-  }
-  return [...byOther].flatMap(([other, shared]) => namesFinding(upstream, other, [...shared.values()], relations));
+  const byOther = new Map<string, SharedNames>();
+  for (const entry of own)
+    for (const other of entry.forms.flatMap((form) => index.sharing(form).slice(-MAX_VISITED)))
+      if (isShared(entry, other)) addShared(byOther, entry, other);
+  return [...byOther].flatMap(([other, shared]) =>
+    isApart(other) ? [] : namesFinding(upstream, other, shared, relations),
+  );
+}
+
+/** The own definitions whose names an upstream has too, and its definition that has the first of them. */
+type SharedNames = { readonly entries: Entry[]; other: Entry };
+
+/** All others of one entry are added before those of the next. */
+function addShared(byOther: Map<string, SharedNames>, entry: Entry, other: Entry): void {
+  const shared = byOther.get(other.upstream);
+  if (shared === undefined) byOther.set(other.upstream, { entries: [entry], other });
+  else if (shared.entries.at(-1) !== entry) shared.entries.push(entry);
+  // Of several that have the first name the last one is shown.
+  else if (shared.entries.length === 1) shared.other = other;
 }
 
 function namesFinding(
   upstream: string,
-  other: string,
-  shared: readonly Same[],
+  having: string,
+  { entries, other }: SharedNames,
   { place }: Relations,
 ): readonly Shadowing[] {
-  const [first] = shared;
+  const [first] = entries;
   if (first === undefined) return [];
-  const covers = shared.map(({ entry }) => ({ ...itemOf(entry), digest: entry.digest }));
-  const names = covers.map(({ name }) => name);
+  const names = entries.map(({ name }) => name);
   const what = names.length === 1 ? '1 name' : `${names.length} names`;
-  const reason = `${place(upstream)} and ${place(other)} have ${what} in common, so that a client of both may call the one for the other. An endpoint with prefixes keeps them apart.`;
-  return [{ ...found('names', 'review', [first.entry, first.other], '', listOf(names), reason), covers }];
+  const reason = `${place(upstream)} and ${place(having)} have ${what} in common, so that a client of both may call the one for the other. An endpoint with prefixes keeps them apart.`;
+  const covers = entries.map(coverOf);
+  return [{ ...found('names', 'review', [first, other], '', listOf(names), reason), covers }];
+}
+
+/** What a finding about an upstream says of a definition; the same object in all of them. */
+function coverOf(entry: Entry): Cover {
+  entry.cover ??= { ...itemOf(entry), digest: entry.digest };
+  return entry.cover;
 }
 
 function listOf(names: readonly string[]): string {
@@ -348,7 +368,7 @@ function differentOf(entry: Entry, sharing: readonly Entry[], twins: readonly En
     const other = sharing[at];
     if (other === undefined || other.upstream === entry.upstream) continue;
     if (having.has(other.upstream) && other.name === entry.name) continue;
-    const key = other.digest === NO_DIGEST ? `${forms.size}` : `${other.digest} ${other.name}`;
+    const key = other.digest === NO_DIGEST ? `${forms.size}` : other.content;
     if (!forms.has(key)) forms.set(key, other);
   }
   return [...forms.values()];
@@ -417,7 +437,7 @@ function sameServer(
   const [first] = shared ?? [];
   if (other === undefined || first === undefined) return [];
   const entries = new Map(pairs.map(({ entry }) => [entry.digest, entry]));
-  const covers = [...entries.values()].map((entry) => ({ ...itemOf(entry), digest: entry.digest }));
+  const covers = [...entries.values()].map(coverOf);
   const evidence = listOf(covers.map(({ name }) => name));
   const more = counted.length > 1 ? ` and ${counted.length - 1} more` : '';
   const what = covers.length === 1 ? '1 definition is' : `${covers.length} definitions are`;
@@ -492,10 +512,9 @@ function mentionsIn(
   const others = (word: string): Entry | undefined => {
     const named = index.mentioned(word);
     const found = named.length > 0 ? named : index.mentioned(word.slice(word.lastIndexOf('__') + 2));
-    const all = found.filter((entry) => entry.upstream !== upstream);
+    const isOther = (entry: Entry): boolean => entry.upstream !== upstream;
     const isTogether = (entry: Entry): boolean => relations.areTogether(upstream, entry.upstream);
-    const other = all.find(isTogether) ?? all[0];
-    return other;
+    return found.find((entry) => isOther(entry) && isTogether(entry)) ?? found.find(isOther);
   };
   return definitions.flatMap((scanned) =>
     isAsked({ upstream, ...scanned })
@@ -617,8 +636,8 @@ function choicesIn(
       const reason = 'Its name is that of a tool of another upstream with praise added.';
       return [found('purpose', 'review', [item, outdone], '/name', scanned.name, reason)];
     }
-    const rival = rivalOf(scanned, index, isRival);
-    const evidence = rival && choiceOf(scanned);
+    const evidence = choiceOf(scanned);
+    const rival = evidence === undefined ? undefined : rivalOf(scanned, index, isRival);
     if (rival === undefined || evidence === undefined) return [];
     const reason = 'It has itself chosen for what a tool of another upstream is for.';
     return [found('purpose', 'review', [item, rival], '/description', evidence, reason)];
@@ -686,6 +705,7 @@ export function exceptionsOn(exceptions: readonly ShadowingException[], today: s
 }
 
 function isExcepted(items: readonly UpstreamItem[], exceptions: readonly ShadowingException[]): boolean {
+  if (exceptions.length === 0) return false;
   const names = items.map(({ upstream, name }) => `${upstream}/${name}`);
   return exceptions.some((exception) => names.every((name) => exception.items.includes(name)));
 }
@@ -727,9 +747,8 @@ export function findShadowingIn(index: ShadowingIndex, given: ShadowingInput): r
   const isAsked = (item: UpstreamItem): boolean => asked.has(itemKeyOf(item));
   const exceptions = exceptionsOn(given.exceptions, today);
   const comparison = { index, relations: relationsOf(deployment), isAsked, exceptions };
-  index.set(own);
   const findings = [
-    ...likenesses(own, comparison),
+    ...likenesses(upstream, index.set(own), comparison),
     ...withoutExceptions(mentionsIn(own, comparison), exceptions),
     ...withoutExceptions(choicesIn(own, comparison), exceptions),
   ];

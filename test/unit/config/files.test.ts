@@ -2,7 +2,14 @@ import { mkdir, mkdtemp, readFile, rename, rm, symlink, utimes, writeFile } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type ConfigWatch, type WatchTargets, watchConfiguration } from '../../../src/config/files.js';
+import {
+  type ConfigWatch,
+  DISK_FILES,
+  type FilesRead,
+  noteReads,
+  type WatchTargets,
+  watchConfiguration,
+} from '../../../src/config/files.js';
 
 let folder = '';
 let watches: ConfigWatch[] = [];
@@ -30,14 +37,14 @@ async function watchOver(
   pollMs: number,
   onChange: (call: number) => void | Promise<void> = () => {},
   debounceMs = 5,
+  read?: FilesRead,
 ) {
   let calls = 0;
   const errors: unknown[] = [];
   const waiting = new Set<() => void>();
   const watch = await watchConfiguration({
-    targets,
-    pollMs,
-    debounceMs,
+    ...{ targets, pollMs, debounceMs },
+    ...(read === undefined ? {} : { read }),
     onError: (error) => errors.push(error),
     onChange: async () => {
       calls += 1;
@@ -205,6 +212,47 @@ describe('[C-17] changes of files', () => {
     await put(before, '1');
     await watch.check();
     expect(calls()).toBe(1);
+  });
+
+  describe('since the files were read, before they were watched', () => {
+    const rows: readonly (readonly [what: string, changes: () => Promise<void>, calls: number])[] = [
+      ['none', async () => {}, 0],
+      ['the same text again', () => put(join(folder, 'a.policy.yaml'), 'a'), 0],
+      ['of a file', () => put(join(folder, 'gateway.yaml'), 'b'), 1],
+      ['of a file of a folder', () => put(join(folder, 'a.policy.yaml'), 'b'), 1],
+      ['a file that was added', () => put(join(folder, 'b.policy.yaml'), ''), 1],
+      ['a file that was removed', () => rm(join(folder, 'a.policy.yaml')), 1],
+      ['a file that could not be read', () => put(join(folder, 'absent'), 'a'), 1],
+      ['a file that nobody read', () => put(join(folder, 'unread'), 'b'), 0],
+      ['a file of another kind', () => put(join(folder, 'notes.txt'), 'b'), 0],
+    ];
+    it.each(rows)('%s', async (_what, change, expected) => {
+      const files = ['gateway.yaml', 'absent', 'unread'].map((name) => join(folder, name));
+      for (const name of ['gateway.yaml', 'a.policy.yaml', 'unread']) await put(join(folder, name), 'a');
+      const noting = noteReads(DISK_FILES);
+      noting.files.listFolder(folder);
+      for (const name of ['gateway.yaml', 'a.policy.yaml']) noting.files.readFile(join(folder, name));
+      expect(() => noting.files.readFile(join(folder, 'absent'))).toThrow();
+      await change();
+      const targets = { files, folders: [{ path: folder, suffix: '.policy.yaml' }] };
+      const { watch, calls } = await watchOver(targets, NEVER_MS, undefined, NEVER_MS, noting.read);
+      await watch.check();
+      expect(calls()).toBe(expected);
+      await watch.check();
+      expect(calls()).toBe(expected);
+    });
+
+    it('of a file that held two texts while it was read twice', async () => {
+      const file = join(folder, 'gateway.yaml');
+      const noting = noteReads(DISK_FILES);
+      for (const text of ['a', 'b']) {
+        await put(file, text);
+        noting.files.readFile(file);
+      }
+      const { watch, calls } = await watchOver(only(file), NEVER_MS, undefined, NEVER_MS, noting.read);
+      await watch.check();
+      expect(calls()).toBe(1);
+    });
   });
 
   it('are not told after close', async () => {

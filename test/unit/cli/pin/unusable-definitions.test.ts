@@ -3,8 +3,11 @@ import type { PinPorts } from '../../../../src/cli/pin/lock-files.js';
 import { pinCommand } from '../../../../src/cli/pin/pin-command.js';
 import { buildProgram } from '../../../../src/cli/program.js';
 import { loadGateway } from '../../../../src/config/load.js';
-import { checkUsable } from '../../../../src/gateway/config-version.js';
-import { writeLock } from '../../../../src/pins/lock.js';
+import { checkUsable, schemaErrorsIn } from '../../../../src/gateway/config-version.js';
+import { createDefinitionCompiler } from '../../../../src/pins/catalog.js';
+import { type Lock, writeLock } from '../../../../src/pins/lock.js';
+import { compileSchema } from '../../../../src/policy/json-schema/validator.js';
+import { mirroredParameters } from '../../../../src/protocol/headers.js';
 import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
 import { GOOD, KEY_HEX } from '../../config/reading.js';
 import { lockOf, observedOf, pinOf, toolOf } from '../../pins/samples.js';
@@ -49,6 +52,12 @@ async function run(line: string, offered: readonly JsonObject[], lock = LOCK) {
   return { code, out: io.out(), err: io.err() };
 }
 
+/** What validate and the start say of the approved definitions. */
+function usableIn(outline: Parameters<typeof schemaErrorsIn>[0], locks: ReadonlyMap<string, Lock>) {
+  const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
+  return checkUsable('/srv/pins', outline, schemaErrorsIn(outline, locks, compile));
+}
+
 /** RE2 has no lookahead. */
 const LOOKING_AHEAD = toolOf('tag_issue', {
   inputSchema: { type: 'object', properties: { tag: { type: 'string', pattern: '^(?!x)' } } },
@@ -86,10 +95,10 @@ describe('[L-46] a pattern that is not checked', () => {
     if (outline === undefined) throw new Error('the gateway file has mistakes');
     const many = Array.from({ length: 30 }, (_, at) => ({ ...LOOKING_AHEAD, name: `tag_${at}` }));
     const locks = new Map([['github', lockOf(many.map((one) => pinOf(one)))]]);
-    const found = checkUsable('/srv/pins', outline, locks);
+    const found = usableIn(outline, locks);
     expect(new Set(found.map(({ severity }) => severity))).toEqual(new Set(['note']));
     const withOne = new Map([['github', lockOf([...many, DANGLING].map((one) => pinOf(one)))]]);
-    expect(checkUsable('/srv/pins', outline, withOne)[0]).toMatchObject({
+    expect(usableIn(outline, withOne)[0]).toMatchObject({
       severity: 'warning',
       message: expect.stringContaining('list_issues'),
     });
@@ -129,12 +138,12 @@ describe('[L-46] an approved definition that cannot be used', () => {
       secrets: 'skip',
     });
     if (outline === undefined) throw new Error('the gateway file has mistakes');
-    const found = checkUsable('/srv/pins', outline, new Map([['github', LOCK]]));
+    const found = usableIn(outline, new Map([['github', LOCK]]));
     expect(found.map(({ severity, message }) => `${severity} ${message}`).sort()).toEqual([
       expect.stringMatching(/^note .*github\/count_issues/),
       expect.stringMatching(/^warning .*github\/add_issue.* expected boolean, got string/),
       expect.stringMatching(/^warning .*github\/list_issues.* inputSchema\/properties\/id/),
     ]);
-    expect(checkUsable('/srv/pins', outline, new Map([['github', lockOf([pinOf(FINE)])]]))).toEqual([]);
+    expect(usableIn(outline, new Map([['github', lockOf([pinOf(FINE)])]]))).toEqual([]);
   });
 });

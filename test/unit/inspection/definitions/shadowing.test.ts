@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CLONES, randomFrom } from '../../../../bench/clones.mjs';
 import type { ScannedDefinition } from '../../../../src/inspection/definitions/scan.js';
@@ -9,6 +10,7 @@ import {
   findShadowingOf,
   type Shadowing,
 } from '../../../../src/inspection/definitions/shadowing.js';
+import { digestListed } from '../../../../src/pins/digest.js';
 import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
 
 type Tool = { name: string; description: string; inputSchema: JsonObject };
@@ -165,6 +167,104 @@ describe('[L-76] shadowing', () => {
       );
     const findings = between(many('one'), many('another'));
     expect(findings.length).toBeGreaterThan(0);
+  });
+});
+
+describe('[L-76] names that several upstreams share', () => {
+  type Upstream = { readonly upstream: string; readonly definitions: readonly ScannedDefinition[] };
+  type Exceptions = Parameters<typeof exceptionsOn>[0];
+
+  /** Each definition with each of those before it. */
+  function sharedSimply(
+    upstreams: readonly Upstream[],
+    { upstreams: deployed, aggregates }: Deployment,
+    exceptions: Exceptions,
+    covered: (upstream: string) => ReadonlySet<string>,
+  ) {
+    const simple = (name: string) => name.toLowerCase().replace(/[ _\-./]/g, '');
+    const known = new Map(deployed.map((one) => [one.name, one]));
+    const serverOf = (name: string): string => known.get(name)?.sameAs ?? name;
+    const issuersOf = (name: string) => known.get(name)?.issuers;
+    const isApart = (one: string, other: string): boolean =>
+      serverOf(one) === serverOf(other) ||
+      aggregates.some((backends) => backends.includes(one) && backends.includes(other)) ||
+      !(issuersOf(one) === undefined || (issuersOf(other)?.some((each) => issuersOf(one)?.includes(each)) ?? true));
+    return upstreams.flatMap(({ upstream, definitions }, at) => {
+      const found = new Map<string, string[]>();
+      for (const { name, digest } of definitions) {
+        for (const before of upstreams.slice(0, at)) {
+          const sharing = before.definitions.filter((one) => {
+            const items = [`${upstream}/${name}`, `${before.upstream}/${one.name}`];
+            const isExcepted = exceptions.some((each) => items.every((item) => each.items.includes(item)));
+            const isCovered = one.digest === digest && covered(upstream).has(digest ?? '');
+            return simple(one.name) === simple(name) && !isCovered && !isExcepted;
+          });
+          if (sharing.length === 0 || isApart(upstream, before.upstream)) continue;
+          found.set(before.upstream, [...(found.get(before.upstream) ?? []), name]);
+        }
+      }
+      return [...found].map(([other, names]) => [upstream, other, names.join(', ')]);
+    });
+  }
+
+  const namesOfUpstreams = ['one', 'two', 'three', 'four', 'five'];
+  const some = <T>(of: readonly T[], maxLength: number) => fc.uniqueArray(fc.constantFrom(...of), { maxLength });
+  const NAMES = ['search', 'Search', 'sea_rch', 'close', 'CLOSE', 'open-door'];
+  const offered = fc.record({
+    name: fc.constantFrom(...NAMES),
+    description: fc.constantFrom('Finds letters.', 'Ends it all at once, for good.', 'Opens doors, gates and windows.'),
+  });
+  const definitions = fc.uniqueArray(offered, { maxLength: 6, selector: ({ name }) => name });
+  const deployed = fc.record(
+    { sameAs: fc.constantFrom('one', 'two'), issuers: some(['staff', 'guests'], 2) },
+    { requiredKeys: [] },
+  );
+
+  it('are those of the simple definition, in its order', () => {
+    const given = fc.record({
+      all: fc.array(definitions, { minLength: 2, maxLength: 5 }),
+      deployments: fc.array(deployed, { minLength: 5, maxLength: 5 }),
+      aggregates: fc.array(some(namesOfUpstreams, 3), { maxLength: 2 }),
+      excepted: fc.array(
+        some(
+          namesOfUpstreams.flatMap((one) => NAMES.map((name) => `${one}/${name}`)),
+          12,
+        ),
+        {
+          maxLength: 2,
+        },
+      ),
+    });
+    const property = fc.property(given, ({ all, deployments, aggregates, excepted }) => {
+      const upstreams = all.map((tools, at) => ({
+        upstream: namesOfUpstreams[at] ?? '',
+        definitions: tools.map(({ name, description }): ScannedDefinition => {
+          const definition = tool(name, description);
+          return { kind: 'tool', name, definition, digest: digestListed('tool', definition, true) };
+        }),
+      }));
+      const deployment = {
+        upstreams: deployments.map((one, at) => {
+          const name = namesOfUpstreams[at] ?? '';
+          // An upstream that others are the same as is no other's.
+          return { name, ...one, sameAs: at < 2 ? undefined : one.sameAs };
+        }),
+        aggregates,
+      };
+      const exceptions = excepted.map((items) => ({ items, owner: 'alex', until: '2026-12-31' }));
+      const findings = findShadowing(upstreams, deployment, exceptions);
+      const covered = (upstream: string) =>
+        new Set(
+          findings.flatMap(({ how, items: [own], covers = [] }) =>
+            how === 'same' && own.upstream === upstream ? covers.map(({ digest }) => digest) : [],
+          ),
+        );
+      const names = findings.filter(({ how }) => how === 'names');
+      expect(names.map(({ items: [own, other], evidence }) => [own.upstream, other.upstream, evidence])).toEqual(
+        sharedSimply(upstreams, deployment, exceptions, covered),
+      );
+    });
+    fc.assert(property, { numRuns: 300 });
   });
 });
 
