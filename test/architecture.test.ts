@@ -2,7 +2,7 @@
 // branded types are made, and what a file may be called.
 
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CONCEPTS, findSecondHomes } from '../scripts/concepts.mjs';
 import {
@@ -434,5 +434,30 @@ describe('the tests through the public surface', () => {
     expect(files.length).toBeGreaterThan(0);
     const knowing = files.filter((file) => /['"](?:\.\.\/)+(?:src|unit)\//.test(readFileSync(file, 'utf8')));
     expect(knowing).toEqual([]);
+  });
+});
+
+describe('the package', () => {
+  /** Names that npm packs always. */
+  const ALWAYS = ['README.md', 'LICENSE', 'package.json'];
+  const { files } = JSON.parse(readFileSync(join(ROOT, '../package.json'), 'utf8')) as { files: readonly string[] };
+  const packed = [...ALWAYS, ...files];
+  const isPacked = (path: string) => packed.some((one) => path === one || path.startsWith(`${one}/`));
+  const toolFolders = ['src/', 'test/', 'conformance/'];
+
+  it('[D-10] has what its pages link to, but for the source and its tests', () => {
+    const root = join(ROOT, '..');
+    const pages = packed.flatMap((name) => {
+      if (name.endsWith('.md')) return [name];
+      return name === 'docs' ? listFiles(join(root, name), '.md').map((file) => `${name}/${file}`) : [];
+    });
+    expect(pages.length).toBeGreaterThan(50);
+    const lost = pages.flatMap((page) =>
+      [...readFileSync(join(root, page), 'utf8').matchAll(/\]\(([^)#\s:]+)[^):]*\)/g)]
+        .map(([, link = '']) => relative(root, join(root, dirname(page), link)))
+        .filter((to) => !isPacked(to) && !toolFolders.some((folder) => to.startsWith(folder)))
+        .map((to) => `${page}: ${to}`),
+    );
+    expect(lost).toEqual([]);
   });
 });

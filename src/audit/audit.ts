@@ -246,7 +246,7 @@ function watchFolders(
     if (folder === undefined) return;
     removalError = undefined;
     try {
-      for await (const old of folder.findOld(now() - keptMs)) {
+      for await (const old of folder.findOld(keptMs)) {
         // INVARIANT: what is removed is recorded first.
         await sink.append(builder.removal(old));
         await folder.remove(old.file);

@@ -70,11 +70,13 @@ function compare(found: Stats, opened: OpenFile): Cause | undefined {
   return found.size === opened.size ? undefined : 'resized';
 }
 
+/** Rejects if it cannot be found out: the file may still be there. */
 async function checkFile(opened: OpenFile): Promise<Cause | undefined> {
   if (opened.isTorn) return 'torn';
   try {
     return compare(opened.isLocal ? statSync(opened.path) : await stat(opened.path), opened);
-  } catch {
+  } catch (error) {
+    if (systemErrorCode(error) !== 'ENOENT') throw error;
     return 'vanished';
   }
 }
@@ -329,7 +331,8 @@ export function createAuditFile(path: string, options: AuditFileOptions): ChainW
       opened = undefined;
       await device?.handle.close();
       // A file without a line says nothing.
-      if (file?.size === 0 && (await checkFile(file)) === undefined) await unlink(file.path).catch(() => undefined);
+      const isEmpty = file?.size === 0 && (await checkFile(file).catch(() => 'unknown')) === undefined;
+      if (isEmpty) await unlink(file.path).catch(() => undefined);
       await file?.handle.close();
     },
     folder: {
@@ -341,9 +344,9 @@ export function createAuditFile(path: string, options: AuditFileOptions): ChainW
           ...others.map((name) => `two writers: another gateway writes ${name} beside this one`),
         ];
       },
-      findOld(beforeMs) {
+      findOld(keptMs) {
         knownLosses = losses;
-        return findOldFiles(path, beforeMs, (name) => name === opened?.opening.file);
+        return findOldFiles(path, { keptMs, nowMs: now() }, (name) => name === opened?.opening.file);
       },
       async remove(file) {
         const current = opened;

@@ -115,8 +115,8 @@ const MAX_SKIPPED = 16;
  */
 export async function findPredecessor(
   path: string,
-  user: number | undefined = currentUser(),
 ): Promise<{ readonly after: Predecessor | undefined; readonly skipped: readonly string[] }> {
+  const user = currentUser();
   const skipped: string[] = [];
   for (const file of [...(await listFilesOf(path))].reverse()) {
     const { head, torn = '' } = (await readOwnEnd(file, path, user)) ?? {};
@@ -126,21 +126,32 @@ export async function findPredecessor(
   return { after: undefined, skipped };
 }
 
+/** For how long files are kept, and the time (milliseconds since the epoch). */
+export type Retention = { readonly keptMs: number; readonly nowMs: number };
+
 /**
- * The files of a path, the oldest first, whose last line and last change are both older than a time (milliseconds since
- * the epoch). Ends with the first that is not, so that no file is removed before the one that it follows. Files without a
- * complete line are left out: nothing follows them.
+ * The files of a path, the oldest first, whose last line and last change are both old enough. Ends with the first that is
+ * not, so that no file is removed before the one that it follows. Files without a complete line and those of other users
+ * keep no other file, since none of this gateway follows them.
  */
-export async function* findOldFiles(path: string, beforeMs: number, isOwn: (name: string) => boolean) {
+export async function* findOldFiles(path: string, retention: Retention, isOwn: (name: string) => boolean) {
+  const user = currentUser();
   for (const file of await listFilesOf(path)) {
     if (isOwn(basename(file))) return;
-    const { mtimeMs } = await lstat(file);
-    const { head, torn, timeMs } = await readFileEnd(file);
-    // Nothing follows it, so it keeps no other file.
-    if (head === undefined) continue;
-    if (mtimeMs >= beforeMs || timeMs >= beforeMs) return;
-    yield { file: basename(file), head, torn } satisfies Predecessor;
+    const { mtimeMs, uid } = await lstat(file);
+    const isOthers = user !== undefined && uid !== user;
+    const end = isOthers ? await readFileEnd(file).catch(() => undefined) : await readFileEnd(file);
+    if (end?.head === undefined) continue;
+    const { head, torn, timeMs } = end;
+    if (isOld([mtimeMs, timeMs], retention)) yield { file: basename(file), head, torn } satisfies Predecessor;
+    else if (!isOthers) return;
   }
+}
+
+/** One of the two times may lie in the future, where somebody has set it, and tells nothing; not both. */
+function isOld(times: readonly number[], { keptMs, nowMs }: Retention): boolean {
+  const past = times.filter((timeMs) => timeMs <= nowMs);
+  return past.length > 0 && past.every((timeMs) => timeMs < nowMs - keptMs);
 }
 
 /** As many of the newest files are looked at for other writers; each has one that it writes. */

@@ -53,8 +53,8 @@ export interface ChainWriter {
 export type AuditFolder = {
   /** What somebody should look at, a sentence each: other writers, and files that somebody else has changed. */
   findWarnings(): Promise<readonly string[]>;
-  /** Files whose last line is older than a time in milliseconds since the epoch, the oldest first. */
-  findOld(beforeMs: number): AsyncIterable<Predecessor>;
+  /** Files that are older than the time for which they are kept, the oldest first. */
+  findOld(keptMs: number): AsyncIterable<Predecessor>;
   /** Removes a file by its name, once a line that says so is written. */
   remove(file: string): Promise<void>;
 };

@@ -355,7 +355,7 @@ function compileAdmin(
  * Freezes every plain object and list in a value, so that no code can change the configuration. Maps, URLs
  * and byte arrays are only typed as read-only; the values of maps are frozen.
  */
-function freezeDeep<T>(value: T): T {
+export function freezeDeep<T>(value: T): T {
   if (value instanceof Map) {
     for (const element of value.values()) freezeDeep(element);
     return value;

@@ -1,5 +1,8 @@
 // Settings as they are sent between threads. The structured clone algorithm keeps maps, sets and bytes, but makes an empty
-// object of a URL, and of any other instance of a class; so URLs are sent as text, and nothing else is accepted.
+// object of a URL, and of any other instance of a class; so URLs are sent as text, and nothing else is accepted. What
+// arrives is frozen like the settings that are read in place.
+
+import { freezeDeep } from './resolve.js';
 
 type Step = string | number;
 
@@ -28,7 +31,7 @@ function copy(value: unknown, path: readonly Step[], urls: (readonly Step[])[]):
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, copyPart(part, name)]));
 }
 
-/** The value that `toTransfer` was given. It is made of what was received, which nobody else may hold. */
+/** The value that `toTransfer` was given, frozen. It is made of what was received, which nobody else may hold. */
 export function fromTransfer<Value>({ value, urls }: Transfer): Value {
   for (const path of urls) {
     const last = path.at(-1) ?? '';
@@ -37,7 +40,7 @@ export function fromTransfer<Value>({ value, urls }: Transfer): Value {
     if (holder instanceof Map) holder.set(last, url);
     else (holder as { [step: Step]: unknown })[last] = url;
   }
-  return value as Value;
+  return freezeDeep(value as Value);
 }
 
 function partOf(holder: unknown, step: Step): unknown {

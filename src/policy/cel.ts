@@ -34,6 +34,8 @@ export type ExpressionReads = {
   readonly unguarded: readonly string[];
   /** Paths into `principal`. A path ends where an index is not a literal name. */
   readonly principalPaths: readonly (readonly string[])[];
+  /** Those whose presence is tested, by has() or `in`. */
+  readonly testedPrincipalPaths: readonly (readonly string[])[];
   /** The members of `tool` that are read. */
   readonly toolMembers: ReadonlySet<string>;
   readonly readsUri: boolean;
@@ -103,6 +105,7 @@ type CollectedReads = {
   readonly tested: (readonly string[])[];
   readonly guarded: Set<string>;
   readonly principalPaths: (readonly string[])[];
+  readonly testedPrincipalPaths: (readonly string[])[];
   readonly toolMembers: Set<string>;
   readsUri: boolean;
   readsAnyArgument: boolean;
@@ -117,6 +120,7 @@ function vetExpression(expr: Expr): Vetting {
     tested: [],
     guarded: new Set(),
     principalPaths: [],
+    testedPrincipalPaths: [],
     toolMembers: new Set(),
     readsUri: false,
     readsAnyArgument: false,
@@ -129,7 +133,7 @@ function vetExpression(expr: Expr): Vetting {
     return failed(error.message, error.suggestion);
   }
   const top = new Set(findings.paths.flatMap((path) => path.slice(0, 1)));
-  const { principalPaths, toolMembers, readsUri, readsAnyArgument, readsFindings } = findings;
+  const { principalPaths, testedPrincipalPaths, toolMembers, readsUri, readsAnyArgument, readsFindings } = findings;
   return {
     ok: true,
     reads: {
@@ -138,6 +142,7 @@ function vetExpression(expr: Expr): Vetting {
       testedPaths: findings.tested,
       unguarded: [...top].filter((name) => !findings.guarded.has(name)),
       principalPaths,
+      testedPrincipalPaths,
       toolMembers,
       readsUri,
       readsAnyArgument,
@@ -216,11 +221,7 @@ function visitChain(expr: Expr, position: ExpressionPosition, findings: Collecte
 
 function readVariable(name: string, path: readonly string[], isTest: boolean, findings: CollectedReads): void {
   if (name === 'uri') findings.readsUri = true;
-  if (name === 'args') {
-    findings.paths.push(path);
-    (isTest ? findings.tested : findings.values).push(path);
-    if (isTest && path[0] !== undefined) findings.guarded.add(path[0]);
-  }
+  if (name === 'args') readArgument(path, isTest, findings);
   const members = MEMBERS.get(name);
   if (members === undefined) return;
   const member = path[0];
@@ -230,6 +231,13 @@ function readVariable(name: string, path: readonly string[], isTest: boolean, fi
   }
   if (name === 'tool') findings.toolMembers.add(member);
   else findings.principalPaths.push(path);
+  if (name === 'principal' && isTest) findings.testedPrincipalPaths.push(path);
+}
+
+function readArgument(path: readonly string[], isTest: boolean, findings: CollectedReads): void {
+  findings.paths.push(path);
+  (isTest ? findings.tested : findings.values).push(path);
+  if (isTest && path[0] !== undefined) findings.guarded.add(path[0]);
 }
 
 function visitCall(expr: Expr, call: Call, position: ExpressionPosition, findings: CollectedReads): void {
@@ -311,23 +319,26 @@ function visitOperands(
   findings: CollectedReads,
 ): void {
   const membershipRead = name === '@in' ? memberAsked(operands, position) : undefined;
-  if (membershipRead === undefined) {
-    for (const operand of operands) visit(operand, position, findings);
+  if (membershipRead?.variable === 'args') {
+    findings.paths.push(membershipRead.path.slice(0, -1));
+    findings.tested.push(membershipRead.path);
     return;
   }
-  findings.paths.push(membershipRead.slice(0, -1));
-  findings.tested.push(membershipRead);
+  if (membershipRead?.variable === 'principal') findings.testedPrincipalPaths.push(membershipRead.path);
+  for (const operand of operands) visit(operand, position, findings);
 }
 
 /** `"name" in args.a` tests whether a member is present, and reads none of the others. */
-function memberAsked(operands: readonly Expr[], { locals }: ExpressionPosition): readonly string[] | undefined {
+function memberAsked(
+  operands: readonly Expr[],
+  { locals }: ExpressionPosition,
+): { readonly variable: string; readonly path: readonly string[] } | undefined {
   const [name, container] = operands;
   const text = name === undefined ? undefined : literalText(name);
   if (text === undefined || container === undefined) return undefined;
   const { root, path, isTest } = unwind(container);
   const variable = root.exprKind.case === 'identExpr' ? root.exprKind.value.name : '';
-  const isArguments = variable === '.args' || (variable === 'args' && !locals.has('args'));
-  return isArguments && !isTest ? [...path, text] : undefined;
+  return isTest || locals.has(variable) ? undefined : { variable: variable.replace(/^\./, ''), path: [...path, text] };
 }
 
 /** `"name" in args` tests for an argument as has() does. */

@@ -1,9 +1,9 @@
 // A start is whole or leaves nothing open, and two gateways never share an audit file: taken ports, and a second gateway
 // with the same files, which serves too and is reported.
 
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { listFilesOf, verifyFolder } from '../support/audit-chain.js';
@@ -88,6 +88,23 @@ describe('audit files', () => {
         expect(verdict.notes.join()).toContain('which was removed; a signed checkpoint says so');
       },
     ));
+
+  it('[O-39] of a run: goes on in the next file once one has the size that is configured', () =>
+    withGateway({ audit: 'audit: {sinks: [{type: file, path: ./audit.jsonl}], rotate: {size: 1MiB}}' }, async (own) => {
+      const path = join(own.gateway.folder, 'audit.jsonl');
+      // Each call is two lines of some thousand bytes together.
+      for (let round = 0; round < 100 && (await listFilesOf(path)).length < 2; round += 1)
+        await Promise.all(
+          Array.from({ length: 20 }, (_, at) => callStateless(own.access, 'read_record', { id: `${round}-${at}` })),
+        );
+      const [first = '', second = ''] = await listFilesOf(path);
+      expect((await stat(first)).size).toBeGreaterThanOrEqual(1024 * 1024);
+      const [line = '{}'] = (await readFile(second, 'utf8')).split('\n', 1);
+      expect(JSON.parse(line).detail).toMatchObject({ event: 'continued', why: 'size', after_file: basename(first) });
+      await own.gateway.gateway.close();
+      const verdict = await verifyFolder(own.gateway.folder);
+      expect([verdict.faults, verdict.unchecked]).toEqual([[], []]);
+    }));
 });
 
 describe('a start', () => {

@@ -260,9 +260,9 @@ export function principalOf(
  * @throws UsageError
  */
 export function readCaller(value: unknown): CallerDocument {
-  const { diagnostics, value: checked } = validateShape(CALLER, value);
-  const [first] = diagnostics;
-  if (first === undefined) return checked as CallerDocument;
+  const validated = validateShape(CALLER, value);
+  if (validated.isValid) return validated.value as CallerDocument;
+  const [first] = validated.diagnostics;
   const where = first.path.length === 0 ? '' : ` at ${first.path.join('.')}`;
   const meant = first.suggestion === undefined ? '' : `; did you mean "${first.suggestion}"?`;
   throw new UsageError(`error: the caller${where}: ${first.message}${meant}\n`);

@@ -286,7 +286,11 @@ function listOf(known: readonly string[], suggestion: string | undefined): strin
 }
 
 function pathOf(error: ErrorObject): FilePath {
-  return stepsOf(error.instancePath).map((step) => (/^(0|[1-9][0-9]*)$/.test(step) ? Number(step) : step));
+  return pathTo(error.instancePath);
+}
+
+function pathTo(pointer: string): FilePath {
+  return stepsOf(pointer).map((step) => (/^(0|[1-9][0-9]*)$/.test(step) ? Number(step) : step));
 }
 
 const ajv = new Ajv2020({
@@ -310,11 +314,14 @@ ajv.addFormat('sallyport-rate', (text: string) => readRate(text) !== undefined);
 
 const compiled = new WeakMap<Schema, ValidateFunction>();
 
-type Validated = {
-  /** A copy of the value with the defaults of the schema. */
-  readonly value: unknown;
-  readonly diagnostics: readonly PathDiagnostic[];
-};
+type Validated =
+  | {
+      readonly isValid: true;
+      /** A copy of the value with the defaults of the schema. */
+      readonly value: unknown;
+    }
+  /** At least one diagnostic. */
+  | { readonly isValid: false; readonly diagnostics: readonly [PathDiagnostic, ...PathDiagnostic[]] };
 
 /**
  * Validates a value against one of the configuration's schemas. A misspelt key is reported once, not also as one that
@@ -330,15 +337,25 @@ export function validateShape(schema: Schema, written: unknown, at = ''): Valida
   const { default: _, ...root } = schema;
   const validate = compiled.get(schema) ?? ajv.compile(root);
   compiled.set(schema, validate);
-  if (validate(value)) return { value, diagnostics: [] };
+  if (validate(value)) return { isValid: true, value };
   const errors = validate.errors ?? [];
   const misspelt = errors.flatMap((error) => findMisspelt(error, written));
   const meant = new Set(misspelt.map(({ map, key }) => JSON.stringify([map, key])));
   const own = errors
     .filter(({ instancePath, params }) => !meant.has(JSON.stringify([instancePath, params['missingProperty']])))
     .flatMap((error) => describeSchemaError({ ...error, instancePath: at + error.instancePath }));
-  const below = misspelt.flatMap((one) => validateShape(one.schema, one.value, at + one.pointer).diagnostics);
-  return { value, diagnostics: onePerPath([...own, ...below]) };
+  const below = misspelt.flatMap((one) => {
+    const validated = validateShape(one.schema, one.value, at + one.pointer);
+    return validated.isValid ? [] : validated.diagnostics;
+  });
+  const [first = unnamedError(at), ...others] = onePerPath([...own, ...below]);
+  return { isValid: false, diagnostics: [first, ...others] };
+}
+
+/** Of a value whose errors all count as repetitions of others: it is not valid all the same. */
+function unnamedError(at: string): PathDiagnostic {
+  const message = 'this is not of the form that the schema describes';
+  return { path: pathTo(at), at: 'value', severity: 'error', rule: 'wrong-value', message, suggestion: undefined };
 }
 
 type Misspelt = {
@@ -422,7 +439,7 @@ export function readDocument<Declaration extends TSchema>(
   if (source === undefined) return { ok: false, diagnostics, written: undefined };
   const { locate } = source;
   const validated = validateShape(schema, source.value);
-  if (validated.diagnostics.length === 0) return { ok: true, value: validated.value as Static<Declaration>, locate };
+  if (validated.isValid) return { ok: true, value: validated.value as Static<Declaration>, locate };
   const located = validated.diagnostics.map((one) => locateDiagnostic(file, locate, one));
   return { ok: false, diagnostics: located, written: source.value };
 }
@@ -434,8 +451,8 @@ export function readPart<Declaration extends TSchema>(
   key: string,
 ): Static<Declaration> | undefined {
   if (!isObject(file)) return undefined;
-  const { value, diagnostics } = validateShape(schema, file[key] ?? {});
-  return diagnostics.length === 0 ? (value as Static<Declaration>) : undefined;
+  const validated = validateShape(schema, file[key] ?? {});
+  return validated.isValid ? (validated.value as Static<Declaration>) : undefined;
 }
 
 /** Gives a diagnostic that has a path its file, line and column. */

@@ -4,7 +4,6 @@
 // globs over thousands of names. docs/contract.md, law 4.
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
-import { STRING_LITERAL } from '../cel-language.js';
 import type { PinnedDefinition } from '../definitions.js';
 import { isPublicUrl } from '../hosts.js';
 import { compileLinear, isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
@@ -34,7 +33,7 @@ export function warnOfRules(rules: readonly CheckedRule[], context: PolicyContex
     warnOfLinkHosts(written, report);
     if (rule.when?.reads.valuePaths.some(({ length }) => length > 1) === true)
       warnOfOptionalMembers(checked, definitionsOf(rule, context));
-    warnOfClaims(written, report);
+    warnOfClaims(checked);
     warnOfOpenPaths(written, report);
     if (context.isStrict === true && rule.effect === 'deny' && rule.args.length > 0)
       warnOfTypes(checked, definitionsOf(rule, context));
@@ -139,20 +138,20 @@ function propertyOf(schema: Json | undefined, name: string): Json | undefined {
   return isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
 }
 
-const CLAIM = /\bprincipal\.claims\.([A-Za-z_]\w*)/g;
+const IS_IDENTIFIER = /^[A-Za-z_]\w*$/;
 
 /** No token has to have a claim. */
-function warnOfClaims({ when = '' }: RuleDocument, report: ReportDiagnostic): void {
-  const code = when.replace(STRING_LITERAL, '""');
-  const names = new Set([...code.matchAll(CLAIM)].map(([, name = '']) => name));
-  for (const name of names) {
-    const isTested =
-      new RegExp(`\\bhas\\(\\s*principal\\.claims\\.${name}\\b`).test(code) ||
-      new RegExp(`["']${name}["']\\s+in\\s+principal\\.claims\\b`).test(when);
-    if (isTested) continue;
-    const text = `principal.claims.${name}`;
-    const message = `${text} may be missing, and reading it then is an error: ask has(${text})`;
-    report(['when'], 'warning', message);
+function warnOfClaims({ rule, report }: CheckedRule): void {
+  const { principalPaths = [], testedPrincipalPaths = [] } = rule.when?.reads ?? {};
+  const claimsIn = (paths: readonly (readonly string[])[]) =>
+    new Set(paths.flatMap(([member, name]) => (member === 'claims' && name !== undefined ? [name] : [])));
+  const tested = claimsIn(testedPrincipalPaths);
+  for (const name of claimsIn(principalPaths)) {
+    if (tested.has(name)) continue;
+    const isIdentifier = IS_IDENTIFIER.test(name);
+    const text = isIdentifier ? `principal.claims.${name}` : `principal.claims[${JSON.stringify(name)}]`;
+    const test = isIdentifier ? `has(${text})` : `${JSON.stringify(name)} in principal.claims`;
+    report(['when'], 'warning', `${text} may be missing, and reading it then is an error: ask ${test}`);
   }
 }
 

@@ -213,7 +213,7 @@ describe('createAuditFile', () => {
     const file = makeFile();
     const { sink } = makeSink(file);
     await sink.start();
-    for await (const _ of file.folder?.findOld(Date.now() + 1e6) ?? []) break;
+    for await (const _ of file.folder?.findOld(-1e6) ?? []) break;
     await rm(await newestAuditFile(path));
     await file.folder?.remove(basename(old));
     expect((await stat(old)).isFile()).toBe(true);
@@ -250,6 +250,21 @@ describe('createAuditFile', () => {
     expect(await readFile(first, 'utf8').catch(() => undefined)).toBe(left);
     await sink.close();
     expect(states).toEqual([undefined]);
+  });
+
+  it('[O-37] goes on in its own file once it can be looked at again', async () => {
+    const { sink } = makeSink(makeFile());
+    await sink.start();
+    const first = await newestAuditFile(path);
+    await rename(folder, `${folder}-away`);
+    await writeFile(folder, '');
+    await expect(sink.append(lifecycle('refused'))).rejects.toThrow('ENOTDIR');
+    await rm(folder);
+    await rename(`${folder}-away`, folder);
+    await sink.append(lifecycle('after'));
+    expect(await newestAuditFile(path)).toBe(first);
+    expect(await eventsOf(first)).toEqual(['started', 'resumed', 'after']);
+    await sink.close();
   });
 
   it('[O-37] warns of a file that somebody else has changed; what is wrong with it shows', async () => {

@@ -4,6 +4,8 @@ import { mkdtemp, readdir, readFile, rename, rm, symlink, utimes, writeFile } fr
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startChain } from '../../../src/audit/chain.js';
+import { buildEvent } from '../../../src/audit/event.js';
 import { createAuditFile } from '../../../src/audit/file.js';
 import {
   createWriterWatch,
@@ -16,8 +18,8 @@ import {
 import { readRunName, runNameOf } from '../../../src/audit/run-name.js';
 import type { AuditSink } from '../../../src/audit/sink.js';
 import { newestAuditFile, verifyFolder } from '../../support/audit-chain.js';
-import { ring } from './samples.js';
-import { lifecycle, makeSink } from './sink-rig.js';
+import { context, ring } from './samples.js';
+import { lifecycle, linkLine, makeSink } from './sink-rig.js';
 
 const publicKeys = [ring.publicKeys()[0]?.publicKey ?? ''];
 let folder = '';
@@ -44,6 +46,14 @@ async function run(): Promise<string> {
   await sink.append(lifecycle('work'));
   await sink.close();
   return file;
+}
+
+/** The names of files that are kept for a second. */
+async function findOld(isOwn: (name: string) => boolean): Promise<readonly string[]> {
+  const old: string[] = [];
+  const retention = { keptMs: 1_000, nowMs: Date.now() };
+  for await (const { file } of findOldFiles(path, retention, isOwn)) old.push(file);
+  return old;
 }
 
 const kinds = async (): Promise<readonly string[]> => (await verifyFolder(folder)).faults.map(({ kind }) => kind);
@@ -181,11 +191,7 @@ describe('the files of a path', () => {
   it('[O-39] are old by their last line and their last change, the oldest first, and never before one that is not', async () => {
     const files = [await run(), await run(), await run()];
     const names = files.map((file) => basename(file));
-    const found = async (own = ''): Promise<readonly string[]> => {
-      const old: string[] = [];
-      for await (const { file } of findOldFiles(path, Date.now() - 1_000, (name) => name === own)) old.push(file);
-      return old;
-    };
+    const found = (own = '') => findOld((name) => name === own);
     expect(await found()).toEqual([]);
     const past = new Date(Date.now() - 5_000);
     for (const file of [files[0], files[2]]) await utimes(file ?? '', past, past);
@@ -198,4 +204,30 @@ describe('the files of a path', () => {
     await writeFile(join(folder, runNameOf(path, 1, 'empty')), '');
     expect(await found()).toEqual(names);
   });
+
+  const [PAST, NOW, FUTURE] = [-5_000, 0, 1_000_000];
+  it.each([
+    ['past', PAST, 'past', PAST, true],
+    ['future', FUTURE, 'past', PAST, true],
+    ['past', PAST, 'future', FUTURE, true],
+    ['future', FUTURE, 'future', FUTURE, false],
+    ['future', FUTURE, 'present', NOW, false],
+    ['present', NOW, 'future', FUTURE, false],
+    ['past', PAST, 'present', NOW, false],
+    ['present', NOW, 'past', PAST, false],
+  ])(
+    '[O-39] a last line of the %s (%d) and a last change of the %s (%d): removed with those after it: %s',
+    async (_line, lineMs, _change, changeMs, isRemoved) => {
+      const nowMs = Date.now();
+      const name = runNameOf(path, nowMs - 60_000, 'planted');
+      const event = buildEvent({ type: 'lifecycle', event: 'lie', detail: {} }, { ...context, nowMs: nowMs + lineMs });
+      await writeFile(join(folder, name), `${linkLine(startChain('planted'), event).line}\n`);
+      const files = [join(folder, name), await run()];
+      const past = new Date(nowMs + PAST);
+      await utimes(files[1] ?? '', past, past);
+      const changed = new Date(nowMs + changeMs);
+      await utimes(files[0] ?? '', changed, changed);
+      expect(await findOld(() => false)).toEqual(isRemoved ? files.map((file) => basename(file)) : []);
+    },
+  );
 });

@@ -32,7 +32,17 @@ it('[D-10] arrive with their maps, bytes and URLs', () => {
   expect(arrived).toEqual({ settings, outline });
   expect(arrived.settings?.upstreams.get('two')?.url).toBeInstanceOf(URL);
   expect(arrived.settings?.publicUrl.href).toBe('https://mcp.example.com/');
+  expect(unfrozenIn(settings)).toEqual([]);
+  expect(unfrozenIn(arrived)).toEqual([]);
 });
+
+/** The paths of plain objects and lists that can be changed. */
+function unfrozenIn(value: unknown, path = ''): readonly string[] {
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array || value instanceof URL) return [];
+  const parts = value instanceof Map ? value : new Map(Object.entries(value));
+  const below = [...parts].flatMap(([name, part]) => unfrozenIn(part, `${path}/${String(name)}`));
+  return Object.isFrozen(value) || value instanceof Map || value instanceof Set ? below : [path, ...below];
+}
 
 it.each([
   ['a function', { a: [() => 1] }],

@@ -22,6 +22,12 @@ describe('[C-13] the published JSON Schemas', () => {
     }
   });
 
+  it('say of a value that is refused where it is, also if a condition alone refuses it', () => {
+    const schema = JSON.parse('{"if": {"type": "object"}, "then": false}');
+    const validated = validateShape(schema, {}, '/rules/0');
+    expect(validated).toMatchObject({ isValid: false, diagnostics: [{ path: ['rules', 0], severity: 'error' }] });
+  });
+
   it('describe every key', () => {
     const bare: string[] = [];
     const walk = (schema: unknown, path: string): void => {

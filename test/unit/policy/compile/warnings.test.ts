@@ -174,6 +174,19 @@ describe('[POL-09] what an expression may not find', () => {
     expect(reading('has(principal.claims.tier) && principal.claims.tier == "gold"')).toEqual([]);
     expect(reading('"tier" in principal.claims && principal.claims.tier == "gold"')).toEqual([]);
     expect(reading('args.path == "principal.claims.tier"')).toEqual([]);
+    expect(reading('has(principal.claims.tier.name) && principal.claims.tier.name == "gold"')).toEqual([]);
+    expect(reading('has(principal.claims.tiers) && principal.claims.tier == "gold"')).toEqual([
+      missing('principal.claims.tier'),
+    ]);
+    // However it is written.
+    const name = 'https://id.example.com/tier';
+    const written = 'principal.claims["https://id.example.com/tier"]';
+    for (const read of [`${written} == "gold"`, `principal . claims [ '${name}' ] == "gold"`])
+      expect(reading(read)).toEqual([
+        `rules.0.when warning ${written} may be missing, and reading it then is an error: ask "${name}" in principal.claims`,
+      ]);
+    expect(reading(`"${name}" in principal.claims && ${written} == "gold"`)).toEqual([]);
+    expect(reading('principal.claims["tier"] == "gold"')).toEqual([missing('principal.claims.tier')]);
   });
 });
 
