@@ -30,6 +30,7 @@ export function openRecord(
     Incoming,
     'id' | 'receivedAt' | 'startedMs' | 'upstream' | 'aggregate' | 'httpMethod' | 'remoteAddress'
   >,
+  versions?: RequestRecord['versions'],
 ): RequestRecord {
   return {
     id: incoming.id,
@@ -38,7 +39,7 @@ export function openRecord(
     upstream: incoming.upstream,
     aggregate: incoming.aggregate?.name,
     httpMethod: incoming.httpMethod,
-    versions: undefined,
+    versions,
     decidedSession: undefined,
     isDecisionWritten: false,
     isDecisionLost: false,
@@ -214,20 +215,24 @@ export type RequestRecord = {
   readonly refusedToken?: RefusedToken | undefined;
 };
 
-type TimedStage = 'auth' | 'policy' | 'inspect' | 'upstream';
+const TIMED_STAGES = ['auth', 'policy', 'inspect', 'upstream'] as const;
+type TimedStage = (typeof TIMED_STAGES)[number];
 
-/** What was learned at one stage. A member that is absent says nothing; one that is `undefined` is not known any more. */
+/**
+ * What was learned at one stage. A member that is `undefined` says nothing. Within one, what is absent says nothing, and
+ * what is `undefined` is not known any more.
+ */
 export type RecordFacts = {
   readonly versions?: RequestRecord['versions'];
   readonly caller?: Partial<Pick<RequestRecord, 'principal' | 'groupsUsed' | 'refusedToken'>>;
   readonly client?: Partial<RequestRecord['client']>;
-  readonly target?: Partial<RequestRecord['target']>;
+  readonly target?: Partial<RequestRecord['target']> | undefined;
   readonly args?: RequestRecord['args'];
   readonly decision?: Partial<Omit<RequestRecord['decision'], 'reasons'>>;
   /** Comes behind the reasons so far, unless it is the last of them. */
-  readonly reason?: Reason;
+  readonly reason?: Reason | undefined;
   /** Added to those so far. */
-  readonly findings?: readonly Finding[];
+  readonly findings?: readonly Finding[] | undefined;
   readonly result?: Partial<RequestRecord['result']>;
   /** Milliseconds, added to those so far. */
   readonly latency?: Partial<RequestRecord['latency']>;
@@ -243,32 +248,36 @@ type Draft = { -readonly [Member in keyof RequestRecord]: RequestRecord[Member] 
 };
 
 /**
- * Writes what was learned into the record. INVARIANT: nothing else does; the audit alone marks in it, besides, what became
- * of its own lines.
+ * Writes what was learned into the record. INVARIANT: this module alone does; the audit marks in it, besides, what became of
+ * its own lines.
  */
 export function fold(record: RequestRecord, facts: RecordFacts): void {
   const draft = record as Draft;
   const { versions, caller, client, target, args, decision, reason, findings, result, latency } = facts;
-  draft.versions = versions ?? draft.versions;
-  Object.assign(draft, caller);
-  Object.assign(draft.client, client);
-  Object.assign(draft.target, target);
-  draft.args = args ?? draft.args;
-  Object.assign(draft.decision, decision);
+  if (versions !== undefined) draft.versions = versions;
+  merge(draft, caller);
+  merge(draft.client, client);
+  merge(draft.target, target);
+  if (args !== undefined) draft.args = args;
+  merge(draft.decision, decision);
   if (reason !== undefined && draft.decision.reasons.at(-1) !== reason) draft.decision.reasons.push(reason);
-  for (const finding of findings ?? []) addFinding(draft.findings, finding);
-  Object.assign(draft.result, result);
-  if (latency !== undefined) addLatency(draft.latency, latency);
+  if (findings !== undefined) addFindings(record, findings);
+  merge(draft.result, result);
+  if (latency !== undefined) for (const stage of TIMED_STAGES) addLatency(record, stage, latency[stage] ?? 0);
 }
 
-function addLatency(
-  sums: Draft['latency'],
-  { auth = 0, policy = 0, inspect = 0, upstream = 0 }: Partial<Draft['latency']>,
-): void {
-  sums.auth += auth;
-  sums.policy += policy;
-  sums.inspect += inspect;
-  sums.upstream += upstream;
+function merge<Part extends object>(part: Part, learned: Partial<Part> | undefined): void {
+  if (learned !== undefined) Object.assign(part, learned);
+}
+
+/** The time that a stage took, by itself: what is added at every message would cost more as facts than to learn it. */
+export function addLatency({ latency }: RequestRecord, stage: TimedStage, ms: number): void {
+  (latency as Draft['latency'])[stage] += ms;
+}
+
+/** Findings by themselves, as {@link addLatency}. */
+export function addFindings({ findings }: RequestRecord, found: readonly Finding[]): void {
+  for (const finding of found) addFinding(findings as Finding[], finding);
 }
 
 /** Adds a finding: equal ones are counted together, and past the bound regardless of their path. */

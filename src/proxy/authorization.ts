@@ -67,13 +67,16 @@ export async function authorize<
 }
 
 /** Folds what a stage has learned into the record, and goes on with its outcome. */
-export function take<T>(recorded: RecordContext, { outcome, facts = NO_FACTS }: Staged<T>): T | Refusal {
-  const records = 'record' in recorded ? [recorded.record] : recorded.records;
-  for (const record of records) for (const learned of facts) fold(record, learned);
+export function take<T>(recorded: RecordContext, { outcome, facts }: Staged<T>): T | Refusal {
+  if (facts === undefined) return outcome;
+  if ('record' in recorded) foldAll(recorded.record, facts);
+  else for (const record of recorded.records) foldAll(record, facts);
   return outcome;
 }
 
-const NO_FACTS: readonly RecordFacts[] = Object.freeze([]);
+function foldAll(record: RequestRecord, facts: readonly RecordFacts[]): void {
+  for (const learned of facts) fold(record, learned);
+}
 
 function isRefusal<T extends object>(outcome: T | Refusal): outcome is Refusal {
   return 'kind' in outcome && outcome.kind === 'refused';

@@ -9,7 +9,7 @@ import { refuseBlocked } from '../policy/blocks.js';
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { AuthorizedRequest } from '../policy/obligations.js';
 import { callerKeyOf } from '../policy/principal.js';
-import { fold, openRecord } from '../policy/record.js';
+import { addLatency, openRecord } from '../policy/record.js';
 import type { Capacity, Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
 import { authorize, type Stages, take } from './authorization.js';
 import { holdBody, joinCapacity, refuseOverLimit } from './capacity.js';
@@ -41,7 +41,7 @@ export async function handleRequest(incoming: Incoming, outgoing: Outgoing, port
     incoming,
     outgoing,
     ports,
-    record: openRecord(incoming),
+    record: openRecord(incoming, snapshot.versions),
     changesAtStart: ports.leases.countChanges(),
     snapshot,
     callerKey: undefined,
@@ -49,7 +49,6 @@ export async function handleRequest(incoming: Incoming, outgoing: Outgoing, port
     featuresOf,
     features: [],
   };
-  fold(call.record, { versions: snapshot.versions });
   try {
     const refusal = await runStages(call);
     if (refusal !== undefined) refuse(call, refusal);
@@ -139,7 +138,7 @@ async function forward(
   const reopensSession = call.incoming.aggregate !== undefined;
   const outbound = { authorized, caller, signal, reopensSession };
   const outcome = await call.ports.upstreams.forward(upstream, outbound);
-  fold(call.record, { latency: { upstream: performance.now() - startedMs } });
+  addLatency(call.record, 'upstream', performance.now() - startedMs);
   if (outcome.kind !== 'error') return measureWaits(call.record, outcome);
   const { reason, detail } = outcome;
   if (reason === 'upstream-unavailable' && call.wait?.isCancelled !== true)

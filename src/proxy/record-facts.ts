@@ -126,16 +126,18 @@ export function decisionFacts(
   const { record } = call;
   const isDenied = decision.verdict === 'deny';
   const { caller, decision: rule } = ruleFacts(principal, decision);
+  const { target, findings } = definitionFacts(call, args, isDenied);
   return {
     caller,
     decision: { ...rule, stage: 'decide' },
-    ...(isDenied && { reason: decision.reason }),
+    reason: isDenied ? decision.reason : undefined,
     args: record.args && {
       ...record.args,
       captured: capturedIn(call, capturedBy(decision), args),
       violations: isDenied ? decision.violations : undefined,
     },
-    ...definitionFacts(call, args, isDenied),
+    target,
+    findings,
   };
 }
 

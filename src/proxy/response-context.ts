@@ -17,7 +17,7 @@ import { type SensitiveFields, uniteFields } from '../policy/information-flow.js
 import { type ResponseObligations, withProfilesOf } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
-import { type Finding, fold } from '../policy/record.js';
+import { addFindings, addLatency, type Finding, fold } from '../policy/record.js';
 import type { OpenedTask, RequestFacts, SessionFacts, TaskFacts } from '../protocol/admitted-request.js';
 import { exactJson, keepExactNumbers } from '../protocol/json/exact-numbers.js';
 import type { LoopScheduler } from '../protocol/json/incremental.js';
@@ -367,7 +367,8 @@ async function redactionInTurns(
 
 function recordInspected(context: CheckContext, outcome: Inspection, startedMs: number): Inspection {
   const { call } = context;
-  fold(call.record, { findings: outcome.findings, latency: { inspect: performance.now() - startedMs } });
+  addFindings(call.record, outcome.findings);
+  addLatency(call.record, 'inspect', performance.now() - startedMs);
   if (outcome.kind !== 'withhold') context.previousTail = outcome.previousTail;
   return outcome;
 }
@@ -404,7 +405,7 @@ export function recordMending(call: RequestContext, mended: Mending): readonly F
     });
   for (const path of replaced) log.add(path, { detector: 'lone-surrogate', action: 'strip', count: 1 });
   const findings = log.list();
-  fold(call.record, { findings });
+  addFindings(call.record, findings);
   return findings;
 }
 
@@ -438,5 +439,5 @@ export function dropped(call: RequestContext, detector: string): MessageOutcome 
 
 /** Records that a message was dropped. */
 export function drop(call: RequestContext, detector: string): void {
-  fold(call.record, { findings: [{ detector, direction: 'to-client', path: '', count: 1, action: 'drop' }] });
+  addFindings(call.record, [{ detector, direction: 'to-client', path: '', count: 1, action: 'drop' }]);
 }

@@ -18,7 +18,7 @@ import {
 import { isListed as isListedFor } from '../policy/decide.js';
 import type { PinKind, PinState } from '../policy/definitions.js';
 import { narrowInputSchema } from '../policy/narrowed-schema.js';
-import { type Finding, fold } from '../policy/record.js';
+import { addFindings, type Finding, fold } from '../policy/record.js';
 import { matchKey } from '../policy/rules.js';
 import type { SessionTarget } from '../protocol/admitted-request.js';
 import { filterServerCapabilities } from '../protocol/capabilities.js';
@@ -150,7 +150,7 @@ export function recallList(
   if (page === undefined) return undefined;
   const pieces = page.render(id);
   recordList(call, page, sizeOfBytes(bytes), sizeOfBytes(pieces));
-  fold(call.record, { findings: page.findings });
+  addFindings(call.record, page.findings);
   return {
     kind: 'response',
     text: undefined,
@@ -202,10 +202,10 @@ function finishHandshakeResponse(
 ): MessageOutcome {
   const { protocol, apps } = responsePlan.admitted;
   if (outcome.kind === 'withhold') return refuseWithheld(call, outcome);
-  fold(call.record, { findings: outcome.findings });
+  addFindings(call.record, outcome.findings);
   const text = cutServerNulls(responsePlan.admitted.rule.method, outcome.text);
   if (outcome.hadOtherInstructions) {
-    fold(call.record, { findings: [OTHER_INSTRUCTIONS] });
+    addFindings(call.record, [OTHER_INSTRUCTIONS]);
   }
   if (!protocol.issuesSessionIds) return respond(text);
   if (openedSession.kind === 'upstream' && openedSession.id !== undefined && !SESSION_ID_FORM.test(openedSession.id))
@@ -360,7 +360,7 @@ function finishListResponse(
   const text = sealsCursors(call.snapshot)
     ? withCursor(call, method, withoutNulls, result['nextCursor'])
     : withoutNulls;
-  fold(call.record, { findings });
+  addFindings(call.record, findings);
   const receivedBytes = bytes?.byteLength ?? Buffer.byteLength(reading.text);
   recordList(call, outcome, receivedBytes, Buffer.byteLength(text));
   const id = requestIdOf(responsePlan.admitted.message);
@@ -444,7 +444,7 @@ function refuseWithheld(
   call: RequestContext,
   outcome: Extract<HandshakeOutcome, { kind: 'withhold' }>,
 ): MessageOutcome {
-  fold(call.record, { findings: outcome.findings });
+  addFindings(call.record, outcome.findings);
   return withhold(outcome.reason, outcome.detail);
 }
 

@@ -6,7 +6,7 @@
 
 import { type CompiledSchema, outputOf } from '../policy/definitions.js';
 import type { ResponseObligations } from '../policy/obligations.js';
-import { fold } from '../policy/record.js';
+import { addFindings } from '../policy/record.js';
 import { isAppUri } from '../policy/uris.js';
 import type { MethodRule, SessionTarget } from '../protocol/admitted-request.js';
 import {
@@ -231,7 +231,7 @@ function checkEmpty(
 ): Checked {
   const { call } = checkContext;
   const { text, findings } = cutUnpinnedText(call.snapshot, context.responsePlan.admitted.rule.method, reading.text);
-  fold(call.record, { findings });
+  addFindings(call.record, findings);
   const left = text === reading.text ? reading : readJsonText(text);
   if (!left.ok) return withhold('internal');
   const kept = left !== reading && isObject(left.value) ? left.value['result'] : result;

@@ -236,11 +236,11 @@ export function recordResult(
   const { record, ports, admitted } = call;
   const bytes = record.result.bytes + (typeof body === 'string' ? Buffer.byteLength(body) : sizeOfBytes(body));
   const status = isError ? 'error' : 'ok';
-  fold(record, { result: { status, rpcCode, http, bytes } });
   // Lists are identified by the pins that they show; the result of a call or a read only by its digest.
   const response = admitted?.rule.response;
-  if (response === 'inspect' || response === 'task')
-    fold(record, { result: { digest: ports.audit.keyedHash('result', joinPieces(body)) } });
+  const hasDigest = response === 'inspect' || response === 'task';
+  const digest = hasDigest ? ports.audit.keyedHash('result', joinPieces(body)) : record.result.digest;
+  fold(record, { result: { status, rpcCode, http, bytes, digest } });
 }
 
 /** The refusal for a stream, or a body, that ended without its response. */

@@ -18,7 +18,7 @@ import {
 import type { Catalog } from '../policy/definitions.js';
 import { type AuthorizedRequest, enforce } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
-import { fold, type RecordFacts, type Staged } from '../policy/record.js';
+import { addFindings, addLatency, fold, type RecordFacts, type Staged } from '../policy/record.js';
 import { isAppUri } from '../policy/uris.js';
 import { type AdmittedArray, admitPost, copyAdmitted } from '../protocol/admission.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
@@ -170,8 +170,12 @@ function finishAdmission(
   call.admitted = admitted.kind === 'admitted' ? admitted : outcome;
   // The server of a reply that is refused gets an error on behalf of the client that was to reply.
   if (outcome.serverRequestId !== undefined) callerOf(call, principal);
-  const facts = { ...admissionFacts(call.ports.audit, outcome), ...versionFacts(call) };
-  return { outcome: admitted, facts: [facts, { findings: mended.flatMap(mendingFindings) }] };
+  const admission = admissionFacts(call.ports.audit, outcome);
+  const { versions } = call.snapshot;
+  return {
+    outcome: admitted,
+    facts: [{ ...admission, versions, findings: [...(admission.findings ?? []), ...mended.flatMap(mendingFindings)] }],
+  };
 }
 
 /**
@@ -361,7 +365,8 @@ export async function inspectArguments(
   const body = await noteWait(call, call.ports.inspection.request(input, call.incoming.upstream, call.callerKey));
   const headers = body.kind === 'clear' ? guardHeaders(call, restored) : undefined;
   const findings = headers === undefined ? body.findings : [...body.findings, ...headers.findings];
-  fold(call.record, { findings, latency: { inspect: performance.now() - startedMs } });
+  addFindings(call.record, findings);
+  addLatency(call.record, 'inspect', performance.now() - startedMs);
   const refusal = refusalOf(body) ?? (headers && refusalOf(headers));
   if (refusal !== undefined) return { outcome: refusal };
   return call.hasWaited === true ? decideAgain(subject, decided) : { outcome: decided };

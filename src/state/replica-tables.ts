@@ -32,7 +32,11 @@ export function createRunningTable<T>(): RunningTable<T> {
   const sessions = new Map<string, Map<RequestId | undefined, Set<Entry<T>>>>();
   /** Nearly always empty. */
   const waiting = new Map<string, () => void>();
-  const valuesOf = (entries: Iterable<Entry<T>>): readonly T[] => Array.from(entries, ({ value }) => value as T);
+  function valuesOf(entries: Iterable<Entry<T>>): readonly T[] {
+    const values: T[] = [];
+    for (const { value } of entries) values.push(value as T);
+    return values;
+  }
 
   function removeSession(session: string): void {
     sessions.delete(session);

@@ -59,8 +59,7 @@ export async function handleAggregateRequest(
 ): Promise<void> {
   const aggregate = ports.aggregates.get(incoming.upstream);
   if (aggregate === undefined) return outgoing.send(404, {}, '');
-  const record = openRecord(incoming);
-  fold(record, { versions: aggregate.versions });
+  const record = openRecord(incoming, aggregate.versions);
   const context: AggregateContext = {
     ...{ incoming, outgoing, ports, run, aggregate, record },
     admitted: undefined,

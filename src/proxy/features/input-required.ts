@@ -10,7 +10,7 @@ import { canonicalForm } from '../../pins/digest.js';
 import { type Allow, type Refusal, refuseProtocolError } from '../../policy/decision.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
-import { type Finding, fold, type Staged } from '../../policy/record.js';
+import { addFindings, type Finding, type Staged } from '../../policy/record.js';
 import type { RequestScope } from '../../policy/sealed-types.js';
 import { amendAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, TextEdit } from '../../protocol/admitted-request.js';
@@ -173,7 +173,7 @@ export async function checkInputRequests(
   if (checked.kind !== 'refused') return checked;
   const { request, reason, isForbidden } = checked;
   if (request === undefined) return withhold(reason);
-  fold(call.record, { findings: [withheldFinding(request)] });
+  addFindings(call.record, [withheldFinding(request)]);
   return withhold(isForbidden ? FORBIDDEN_REASONS[request.name] : reason);
 }
 

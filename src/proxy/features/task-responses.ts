@@ -10,7 +10,7 @@ import { type CompiledSchema, outputOf } from '../../policy/definitions.js';
 import { responseObligationsOf } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
-import { fold } from '../../policy/record.js';
+import { addFindings, fold } from '../../policy/record.js';
 import type { OpenedTask } from '../../protocol/admitted-request.js';
 import {
   applyEdits,
@@ -136,7 +136,7 @@ export async function checkTaskList(checkContext: CheckContext, { text, value }:
   const { call } = checkContext;
   const listOfTasks = withoutOddCursor(checkContext, result ?? {}, applyEdits(text, [{ ...span, text: page }]));
   const cut = cutUnpinnedText(call.snapshot, TASK_LIST, listOfTasks);
-  fold(call.record, { findings: cut.findings });
+  addFindings(call.record, cut.findings);
   const isSealed = sealsCursors(call.snapshot);
   const pageWithoutIds = readJsonText(isSealed ? removeMember(cut.text, ['result'], 'nextCursor') : cut.text);
   if (!pageWithoutIds.ok) return withhold('upstream-protocol');
