@@ -9,6 +9,7 @@ import type { AdmittedMessage, SessionFacts, TaskFacts } from '../protocol/admit
 import type { Message, RequestId, Target } from '../protocol/jsonrpc.js';
 import type { ProgressCount } from '../protocol/params.js';
 import type { DisconnectSignal } from '../protocol/transport.js';
+import { after } from '../text/after.js';
 import { APPROVABLE_METHODS } from './approval-terms.js';
 import {
   type Allow,
@@ -50,21 +51,22 @@ export function replaceAdmitted(authorized: AuthorizedRequest, admitted: Admitte
 export type EnforcePorts = { readonly limits: LimitStore };
 
 /**
- * Enforces the obligations of an allow. A store that fails is a refusal. `named` allows the items that the message names
- * besides its target: each counts as a request of its own.
+ * Enforces the obligations of an allow: at once where it has no limits. A store that fails is a refusal. `named` allows the
+ * items that the message names besides its target: each counts as a request of its own.
  */
-export async function enforce<M extends Message>(
+export function enforce<M extends Message>(
   allow: Allow,
   admitted: AdmittedMessage<M>,
   principal: Principal,
   ports: EnforcePorts,
   named: readonly Allow[] = NOTHING_NAMED,
-): Promise<AuthorizedRequest<M> | Deny> {
+): AuthorizedRequest<M> | Deny | Promise<AuthorizedRequest<M> | Deny> {
   if (isReply(admitted)) return authorize(allow, admitted, principal);
-  const deny =
-    (allow.obligations.length === 0 ? undefined : refuseUnapproved(allow, admitted)) ??
-    (await enforceLimits([allow, ...named], principal, ports.limits));
-  return deny ?? authorize(allow, admitted, principal);
+  const unapproved = allow.obligations.length === 0 ? undefined : refuseUnapproved(allow, admitted);
+  return after(
+    unapproved ?? enforceLimits([allow, ...named], principal, ports.limits),
+    (deny) => deny ?? authorize(allow, admitted, principal),
+  );
 }
 
 /** Why a request that needs an approval is not forwarded. */
@@ -241,11 +243,11 @@ type Charge = {
  * is unavailable is a refusal. What was charged is not returned. Of several allows, what is taken under one key is taken
  * at once: all of it or nothing.
  */
-export async function enforceLimits(
+export function enforceLimits(
   allows: readonly Pick<Allow, 'obligations'>[],
   principal: Principal,
   store: LimitStore,
-): Promise<Deny | undefined> {
+): Deny | undefined | Promise<Deny | undefined> {
   const charges = allows.flatMap(({ obligations }) =>
     obligations.flatMap((obligation): Charge[] => {
       if (obligation.kind === 'budget') return [budgetCharge(obligation, principal)];
@@ -255,7 +257,11 @@ export async function enforceLimits(
       return [{ key, window: limit, rule: limit.rule }];
     }),
   );
-  for (const charge of allows.length === 1 ? charges : addedUp(charges)) {
+  return charges.length === 0 ? undefined : takeAll(allows.length === 1 ? charges : addedUp(charges), store);
+}
+
+async function takeAll(charges: readonly Charge[], store: LimitStore): Promise<Deny | undefined> {
+  for (const charge of charges) {
     const deny = denyFor(await take(charge, store), charge);
     if (deny !== undefined) return deny;
   }

@@ -239,7 +239,7 @@ export type RecordFacts = {
 };
 
 /** What a stage returns: its value or a refusal, and what it has learned for the record. */
-export type Staged<T> = { readonly outcome: T | Refusal; readonly facts?: readonly RecordFacts[] };
+export type Staged<T> = { readonly outcome: T | Refusal; readonly facts?: readonly RecordFacts[] | undefined };
 
 type Draft = { -readonly [Member in keyof RequestRecord]: RequestRecord[Member] } & {
   readonly decision: { reasons: Reason[] };

@@ -22,7 +22,8 @@ import type { ClientTraits } from '../protocol/versions/revisions.js';
 import type { Snapshot } from './ports.js';
 import type { RequestContext, VerifiedCall } from './request-context.js';
 
-type Outcome<T> = Staged<T> | Promise<Staged<T>>;
+/** What a stage returns: at once, unless it waits for a thread, a store or a listing. */
+export type StageOutcome<T> = Staged<T> | Promise<Staged<T>>;
 
 /** The stages for one kind of subject. Each takes what the one before it made. */
 export type Stages<
@@ -32,11 +33,11 @@ export type Stages<
   Authorized extends object = Inspected,
 > = {
   /** May the caller, or the server, do this? */
-  decide(subject: Subject): Outcome<Allowed>;
+  decide(subject: Subject): StageOutcome<Allowed>;
   /** May the content pass? */
-  inspect(subject: Subject, allowed: Allowed): Outcome<Inspected>;
+  inspect(subject: Subject, allowed: Allowed): StageOutcome<Inspected>;
   /** Are the limits met? */
-  enforce(subject: Subject, inspected: Inspected): Outcome<Authorized>;
+  enforce(subject: Subject, inspected: Inspected): StageOutcome<Authorized>;
 };
 
 /** Where a decision is recorded, or the decisions about all that a message contains. */
@@ -57,11 +58,15 @@ export async function authorize<
   stages: Stages<Subject, Allowed, Inspected, Authorized>,
   subject: Subject,
 ): Promise<Authorized | Refusal> {
-  const allowed = take(recorded, await stages.decide(subject));
+  // A warm call waits for no stage, and turns of the microtask queue would cost more than some stages.
+  const decided = stages.decide(subject);
+  const allowed = take(recorded, decided instanceof Promise ? await decided : decided);
   if (isRefusal(allowed)) return allowed;
-  const inspected = take(recorded, await stages.inspect(subject, allowed));
+  const read = stages.inspect(subject, allowed);
+  const inspected = take(recorded, read instanceof Promise ? await read : read);
   if (isRefusal(inspected)) return inspected;
-  const authorized = take(recorded, await stages.enforce(subject, inspected));
+  const enforced = stages.enforce(subject, inspected);
+  const authorized = take(recorded, enforced instanceof Promise ? await enforced : enforced);
   if (isRefusal(authorized)) return authorized;
   return (await recordDecision(recorded)) ?? authorized;
 }
@@ -83,10 +88,18 @@ function isRefusal<T extends object>(outcome: T | Refusal): outcome is Refusal {
 }
 
 /** Writes the decision to the audit log. A subject whose decision cannot be recorded is refused. */
-async function recordDecision(recorded: RecordContext): Promise<Refusal | undefined> {
-  if ('record' in recorded) return writeDecision(recorded.ports, recorded.record);
-  for (const record of recorded.records) {
-    const refusal = await writeDecision(recorded.ports, record);
+function recordDecision(recorded: RecordContext): Promise<Refusal | undefined> {
+  return 'record' in recorded
+    ? writeDecision(recorded.ports, recorded.record)
+    : writeDecisions(recorded.ports, recorded.records);
+}
+
+async function writeDecisions(
+  ports: RequestContext<'audit'>['ports'],
+  records: readonly RequestRecord[],
+): Promise<Refusal | undefined> {
+  for (const record of records) {
+    const refusal = await writeDecision(ports, record);
     if (refusal !== undefined) return refusal;
   }
   return undefined;

@@ -12,6 +12,7 @@ import { paramsOf } from '../protocol/params.js';
 import { isEventStream, pumpEvents } from '../protocol/sse.js';
 import type { Body, UpstreamResponse } from '../protocol/transport.js';
 import { readUpstreamStatus } from '../protocol/upstream-status.js';
+import { after } from '../text/after.js';
 import { describeType } from '../text/clause.js';
 import { refusalFacts } from './record-facts.js';
 import { callerOf, type RequestContext } from './request-context.js';
@@ -51,11 +52,11 @@ const JSON_HEADERS = { 'content-type': 'application/json' } as const;
  * Relays a response, or returns the refusal to send instead. Once a stream is open it returns `undefined`:
  * failures are then written as the last event.
  */
-export async function relayResponse(
+export function relayResponse(
   call: RequestContext<RelayPorts>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
-): Promise<Refusal | undefined> {
+): Refusal | undefined | Promise<Refusal | undefined> {
   const { admitted } = authorized;
   if (admitted.message.kind !== 'request') return acknowledge(call, authorized, response);
   const openedSession = response.openedSession ?? {
@@ -63,10 +64,11 @@ export async function relayResponse(
     id: response.headers['mcp-session-id'],
   };
   const responseCheck = createResponseCheck(call, authorized, openedSession);
-  const refusal = await (isSuccess(response)
+  const relayed = isSuccess(response)
     ? relayChecked(call, authorized, response, responseCheck)
-    : relayErrorStatus(call, authorized, response, responseCheck));
-  return admitted.rule.method === 'initialize' ? endUnlessHeld(call, authorized, response, refusal) : refusal;
+    : relayErrorStatus(call, authorized, response, responseCheck);
+  if (admitted.rule.method !== 'initialize') return relayed;
+  return after(relayed, (refusal) => endUnlessHeld(call, authorized, response, refusal));
 }
 
 function relayChecked(

@@ -23,15 +23,16 @@ import { isAppUri } from '../policy/uris.js';
 import { type AdmittedArray, admitPost, copyAdmitted } from '../protocol/admission.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
 import { acceptsEventStream, acceptsType, decodeParamHeaders } from '../protocol/headers.js';
-import { takeTurn } from '../protocol/json/incremental.js';
+import { type ReadOutcome, takeTurn } from '../protocol/json/incremental.js';
 import { applyEdits, type JsonReading } from '../protocol/json/json.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { paramsOf } from '../protocol/params.js';
 import { notAcceptable } from '../protocol/responses.js';
 import { NO_GRANTS, type ServerRequestGrants } from '../protocol/server-requests.js';
 import { checkParamHeaders, checkSupported, versionsOffered } from '../protocol/versions/negotiation.js';
+import { after } from '../text/after.js';
 import { authenticateAgain, checkSession } from './access-lease.js';
-import { decideTarget, decideVisible, queryFor, take } from './authorization.js';
+import { decideTarget, decideVisible, queryFor, type StageOutcome, take } from './authorization.js';
 import { enforceFlows, type FlowOutcome } from './flows.js';
 import { isRead, readMessage, refuseReadError, turnsOf } from './message-reading.js';
 import type { AnyPort, AuthnError, Snapshot } from './ports.js';
@@ -76,10 +77,11 @@ function versionFacts({ snapshot: { versions } }: RequestContext): RecordFacts {
 }
 
 /** Verifies the caller's token: a principal, or a 401 or 503 refusal. */
-export async function authenticate(call: RequestContext<'identity' | 'upstreams'>): Promise<Staged<Principal>> {
-  const outcome = await noteWait(call, call.ports.identity.authenticate(call.incoming, call.outgoing));
-  refreshAfterWait(call);
-  return callerOrRefusal(call, outcome, versionFacts(call));
+export function authenticate(call: RequestContext<'identity' | 'upstreams'>): StageOutcome<Principal> {
+  return after(noteWait(call, call.ports.identity.authenticate(call.incoming, call.outgoing)), (outcome) => {
+    refreshAfterWait(call);
+    return callerOrRefusal(call, outcome, versionFacts(call));
+  });
 }
 
 /** The caller, or the refusal of one that was not authenticated. */
@@ -103,27 +105,43 @@ type AdmissionPorts = 'audit' | 'inspection' | 'sessions' | 'tasks' | 'upstreams
  * Parses and validates the message by the rules of its era: one message, a batch, or a 400 or 404. Arguments that are
  * mended are edited in the message, which is then admitted as if it had come so: nothing later sees what was dropped.
  */
-export async function admit(
+export function admit(
   call: RequestContext<AdmissionPorts>,
   principal: Principal,
-): Promise<Staged<AdmittedMessage | AdmittedArray>> {
-  const mended: MendedArguments[] = [];
-  let { body } = call.incoming;
-  let reading = await noteWait(call, readMessage(call, body));
-  refreshAfterWait(call);
-  for (;;) {
-    if (!isRead(reading)) return { outcome: refuseReadError(reading.error), facts: [versionFacts(call)] };
-    const outcome = admitRead(call, principal, body, reading);
-    if (outcome.kind === 'error') return { outcome: refuseProtocolError(outcome), facts: [versionFacts(call)] };
-    if (outcome.kind === 'array') return { outcome, facts: [versionFacts(call)] };
-    const more = findMending(call, outcome, mended.length);
-    if (more === undefined) return finishAdmission(call, principal, outcome, mended);
-    body = new TextEncoder().encode(applyEdits(outcome.text, more.edits));
-    reading = await noteWait(call, readMessage(call, body));
+): StageOutcome<AdmittedMessage | AdmittedArray> {
+  const { body } = call.incoming;
+  return after(noteWait(call, readMessage(call, body)), (reading) => {
+    refreshAfterWait(call);
+    return admitMended(call, principal, { body, reading, mended: NOTHING_MENDED });
+  });
+}
+
+/** A message as it was read, and what was mended to get it. */
+type ReadBody = {
+  readonly body: Uint8Array;
+  readonly reading: ReadOutcome;
+  readonly mended: readonly MendedArguments[];
+};
+const NOTHING_MENDED: readonly MendedArguments[] = Object.freeze([]);
+
+function admitMended(
+  call: RequestContext<AdmissionPorts>,
+  principal: Principal,
+  { body, reading, mended }: ReadBody,
+): StageOutcome<AdmittedMessage | AdmittedArray> {
+  if (!isRead(reading)) return { outcome: refuseReadError(reading.error), facts: [versionFacts(call)] };
+  const outcome = admitRead(call, principal, body, reading);
+  if (outcome.kind === 'error') return { outcome: refuseProtocolError(outcome), facts: [versionFacts(call)] };
+  if (outcome.kind === 'array') return { outcome, facts: [versionFacts(call)] };
+  const more = findMending(call, outcome, mended.length);
+  if (more === undefined) return finishAdmission(call, principal, outcome, mended);
+  const edited = new TextEncoder().encode(applyEdits(outcome.text, more.edits));
+  return after(noteWait(call, readMessage(call, edited)), (next) =>
     // A message that cannot be read after the edit stays as it came, and is refused by its schema.
-    if (!reading.ok) return finishAdmission(call, principal, outcome, mended);
-    mended.push(more);
-  }
+    next.ok
+      ? admitMended(call, principal, { body: edited, reading: next, mended: [...mended, more] })
+      : finishAdmission(call, principal, outcome, mended),
+  );
 }
 
 function admitRead(
@@ -208,21 +226,19 @@ function grantsForCaller({ policies, upstream, legacySse }: Snapshot, principal:
  * Evaluates pins and policy. Pure, except that a stale listing may have to be refreshed first. A URI takes its turn on the
  * event loop: it may have many readings and spellings, and a caller has many connections.
  */
-async function decide(
-  call: RequestContext<AnyPort>,
-  principal: Principal,
-  admitted: AdmittedMessage,
-): Promise<Staged<Allow>> {
+function decide(call: RequestContext<AnyPort>, principal: Principal, admitted: AdmittedMessage): StageOutcome<Allow> {
   const { isFresh, supportedVersions } = call.snapshot;
   const isDue = !isFresh && (needsFreshListing(admitted) || supportedVersions === undefined);
-  const isVerified = isDue && (await noteWait(call, call.ports.upstreams.refreshListing(call.incoming.upstream)));
-  const decideRefreshed = (): Staged<Allow> => {
-    refreshAfterWait(call);
-    return decideNow(call, principal, admitted, isVerified || call.snapshot.isFresh);
-  };
-  return admitted.target.kind === 'resource'
-    ? noteWait(call, takeTurn(turnsOf(call), decideRefreshed))
-    : decideRefreshed();
+  const listed = isDue && noteWait(call, call.ports.upstreams.refreshListing(call.incoming.upstream));
+  return after(listed, (isVerified) => {
+    const decideRefreshed = (): Staged<Allow> => {
+      refreshAfterWait(call);
+      return decideNow(call, principal, admitted, isVerified || call.snapshot.isFresh);
+    };
+    return admitted.target.kind === 'resource'
+      ? noteWait(call, takeTurn(turnsOf(call), decideRefreshed))
+      : decideRefreshed();
+  });
 }
 
 /** False for a reply to a server request: it belongs to a request that was allowed earlier. */
@@ -327,19 +343,29 @@ export type ClientMessage = VerifiedCall<AnyPort> & { readonly admitted: Admitte
  * Decides, opens what the client carries for the gateway in the message (task ids, request state), removes what it may
  * not subscribe to, and seals the ids of requests on legacy SSE.
  */
-export async function decideMessage({ call, principal, admitted }: ClientMessage): Promise<Staged<DecidedRequest>> {
+export function decideMessage({ call, principal, admitted }: ClientMessage): StageOutcome<DecidedRequest> {
   // What each step learns is folded at once, so that the record has it even if a later step throws.
-  const allow = take(call, await decide(call, principal, admitted));
-  if ('kind' in allow) return { outcome: allow };
-  let restored = admitted;
+  return after(decide(call, principal, admitted), (decided) => {
+    const allow = take(call, decided);
+    return 'kind' in allow ? { outcome: allow } : prepareMessage({ call, principal, admitted }, allow);
+  });
+}
+
+function prepareMessage({ call, principal, admitted }: ClientMessage, allow: Allow): StageOutcome<DecidedRequest> {
+  let restored: AdmittedMessage | Refusal | Promise<AdmittedMessage | Refusal> = admitted;
   for (const { prepare } of call.features) {
     if (prepare === undefined) continue;
-    const prepared = take(call, await noteWait(call, prepare(call, { principal, allow, admitted: restored })));
-    if (prepared.kind === 'refused') return { outcome: prepared };
-    restored = prepared;
+    restored = after<AdmittedMessage | Refusal, AdmittedMessage | Refusal>(restored, (message) =>
+      message.kind === 'refused'
+        ? message
+        : after(noteWait(call, prepare(call, { principal, allow, admitted: message })), (staged) => take(call, staged)),
+    );
   }
-  call.admitted = restored;
-  return { outcome: { principal, allow, restored } };
+  return after<AdmittedMessage | Refusal, Staged<DecidedRequest>>(restored, (message) => {
+    if (message.kind === 'refused') return { outcome: message };
+    call.admitted = message;
+    return { outcome: { principal, allow, restored: message } };
+  });
 }
 
 /** The caller, the decision that allows the request, and the message as it will be forwarded. */
@@ -354,22 +380,20 @@ export type DecidedRequest = {
  * inspection thread, so the result is what is valid afterwards, and only that may be authorized. `admitted` is
  * the message that was decided on, `decided.restored` the one to forward.
  */
-export async function inspectArguments(
-  subject: ClientMessage,
-  decided: DecidedRequest,
-): Promise<Staged<DecidedRequest>> {
+export function inspectArguments(subject: ClientMessage, decided: DecidedRequest): StageOutcome<DecidedRequest> {
   const { call } = subject;
   const startedMs = performance.now();
   const { restored } = decided;
   const input = guardInput(call, restored, contentOf(call, restored), restored.text);
-  const body = await noteWait(call, call.ports.inspection.request(input, call.incoming.upstream, call.callerKey));
-  const headers = body.kind === 'clear' ? guardHeaders(call, restored) : undefined;
-  const findings = headers === undefined ? body.findings : [...body.findings, ...headers.findings];
-  addFindings(call.record, findings);
-  addLatency(call.record, 'inspect', performance.now() - startedMs);
-  const refusal = refusalOf(body) ?? (headers && refusalOf(headers));
-  if (refusal !== undefined) return { outcome: refusal };
-  return call.hasWaited === true ? decideAgain(subject, decided) : { outcome: decided };
+  const guarded = noteWait(call, call.ports.inspection.request(input, call.incoming.upstream, call.callerKey));
+  return after(guarded, (body) => {
+    const headers = body.kind === 'clear' ? guardHeaders(call, restored) : undefined;
+    addFindings(call.record, headers === undefined ? body.findings : [...body.findings, ...headers.findings]);
+    addLatency(call.record, 'inspect', performance.now() - startedMs);
+    const refusal = refusalOf(body) ?? (headers && refusalOf(headers));
+    if (refusal !== undefined) return { outcome: refusal };
+    return call.hasWaited === true ? decideAgain(subject, decided) : { outcome: decided };
+  });
 }
 
 /**
@@ -459,26 +483,36 @@ function decideWithFindings({ call, admitted }: ClientMessage, { principal, allo
 }
 
 /** Enforces flows, the decision's limits, and that a server request is answered only once. */
-export async function enforceObligations(
-  subject: ClientMessage,
-  decided: DecidedRequest,
-): Promise<Staged<AuthorizedRequest>> {
+export function enforceObligations(subject: ClientMessage, decided: DecidedRequest): StageOutcome<AuthorizedRequest> {
   const { call } = subject;
   const { principal, restored } = decided;
   const { obligations } = decided.allow;
   const allow = obligations.length === 0 ? decided.allow : take(call, decideWithFindings(subject, decided));
   if ('kind' in allow) return { outcome: allow };
   const hasFlows = call.snapshot.policies.flows !== undefined;
-  const flowed: FlowOutcome = hasFlows ? await enforceFlows(call, principal, restored) : { outcome: restored };
-  const { outcome: passed, facts = [], requirements: [asked] = [] } = flowed;
+  return after(hasFlows ? enforceFlows(call, principal, restored) : { outcome: restored }, (flowed) =>
+    enforceLimits(call, principal, allow, flowed),
+  );
+}
+
+function enforceLimits(
+  call: RequestContext<AnyPort>,
+  principal: Principal,
+  allow: Allow,
+  { outcome: passed, facts, requirements: [asked] = [] }: FlowOutcome,
+): StageOutcome<AuthorizedRequest> {
   if (passed.kind === 'refused') return { outcome: passed, facts };
   if (asked !== undefined) return { outcome: refuseWith('approval-required'), facts };
   const refusal = passed.rule.method === 'initialize' ? limitInitialize(call) : undefined;
   if (refusal !== undefined) return { outcome: refusal, facts };
-  const outcome = await enforce(allow, passed, principal, call.ports, call.named?.allows);
-  const replayed = passed.serverRequestId === undefined ? undefined : await refuseReplay(call);
-  if (replayed !== undefined) return { outcome: replayed, facts };
-  return { outcome: 'verdict' in outcome ? { kind: 'refused', stage: 'settle', deny: outcome } : outcome, facts };
+  return after(enforce(allow, passed, principal, call.ports, call.named?.allows), (enforced) => {
+    const outcome: AuthorizedRequest | Refusal =
+      'verdict' in enforced ? { kind: 'refused', stage: 'settle', deny: enforced } : enforced;
+    return after(passed.serverRequestId === undefined ? undefined : refuseReplay(call), (replayed) => ({
+      outcome: replayed ?? outcome,
+      facts,
+    }));
+  });
 }
 
 /** A server request is answered once. */
