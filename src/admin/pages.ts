@@ -358,6 +358,12 @@ function ruleText(record: AuditRecord): Html | undefined {
   return html`rule <code>${foreign(policy)}/${foreign(rule)}</code>`;
 }
 
+/** The approval that was used, that is waited for, or because of which it was refused. */
+function approvalLink(record: AuditRecord): Html | undefined {
+  const id = requiredText(record, 'decision', 'approval');
+  return id === '' ? undefined : html`<a href="/approvals/${id}"><code>${id}</code></a>`;
+}
+
 /** One decision with everything that the audit log has of it; `undefined` if it is not among those that are kept. */
 export function decisionPage(
   all: readonly AuditRecord[],
@@ -373,6 +379,7 @@ export function decisionPage(
       html`${verdictText(record)}, at the stage <code>${requiredText(record, 'decision', 'stage') || 'forward'}</code>`,
     ],
     ['Why', whyText(record)],
+    ['Approval', approvalLink(record) ?? ''],
     [
       'Caller',
       html`${foreign(requiredText(record, 'actor', 'sub') || 'not verified')} ${foreign(requiredText(record, 'actor', 'iss'))}`,
