@@ -255,6 +255,11 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
       'The link is not a plain `https` URL (it has another scheme, a user name and password, or invisible or ambiguous characters, or is too long), or no rule names its host.',
     cure: 'Correct the server, or name the host in `what.elicitation.url` of a rule if users may be sent there. Look-alike links are never shown to users.',
   },
+  'elicitation-approval': {
+    cause:
+      'The server sent a form or a link that speaks in the name of the gateway or asks to approve a call. A person cannot tell it from a question of the gateway.',
+    cure: 'Let the server ask about its own things in its own words (“Delete 12 files?”). Calls are approved by [rules](../reference/approvals.md).',
+  },
   'elicitation-forbidden': {
     cause: 'The server requested input from the user, and no rule grants it.',
     cure: 'Grant elicitation in a rule. See [policies](../reference/policies.md#server-requests-by-content).',

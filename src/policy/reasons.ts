@@ -185,6 +185,12 @@ export const REASONS = {
     1428,
     'The server sent a link that is not allowed. Its request was withheld.',
   ),
+  'elicitation-approval': refusal(
+    'inspect',
+    'warn',
+    1437,
+    'The server asked for an approval as only the gateway does. Its request was withheld.',
+  ),
   'sampling-forbidden': refusal('inspect', 'info', 1430, 'The server may not request sampling here.'),
   'roots-forbidden': refusal('inspect', 'info', 1431, 'The server may not request roots here.'),
 

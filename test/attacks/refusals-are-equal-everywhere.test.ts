@@ -237,6 +237,7 @@ const ELSEWHERE: { readonly [reason in Reason]?: string } = {
   'result-too-large': 'attacks/rules-hold-beside-the-result',
   'elicitation-sensitive': 'integration/input-required',
   'elicitation-url': 'integration/input-required',
+  'elicitation-approval': 'attacks/forms-in-our-name',
   'elicitation-forbidden': 'integration/input-required',
   'sampling-forbidden': 'integration/input-required',
   'roots-forbidden': 'integration/input-required',

@@ -1,5 +1,5 @@
-// Rows for the wording of forms: secrets that a person should not type into one, and the words around them that
-// request, rename or deny them, in English, German, French, Spanish, Japanese and Chinese; of Portuguese, Russian and
+// Rows for the wording of forms: what speaks for the gateway or asks to approve a call; secrets that a person should not
+// type into one, and the words around them that request, rename or deny them, in English, German, French, Spanish, Japanese and Chinese; of Portuguese, Russian and
 // Korean only the word for a password is known. Patterns and examples are written as secret-requests.ts reads them:
 // lower-case words between single blanks, without accents; in Japanese and Chinese without blanks.
 // Source: MCP 2025-11-25, elicitation (no sensitive information through forms).
@@ -9,9 +9,10 @@ import { createTerms, type SecretTerms, splitTerms } from './secret-terms.js';
 
 /**
  * What a row says of a text: it names a secret, or one that is often something else (`weak`); it requests it or denies
- * that; denies with a condition that voids the denial; or shows that something else is meant.
+ * that; denies with a condition that voids the denial; shows that something else is meant; or speaks for the gateway or
+ * asks to approve a call (`approval`).
  */
-type WordingClass = 'secret' | 'weak' | 'request' | 'denial' | 'voided-denial' | 'other';
+type WordingClass = 'secret' | 'weak' | 'request' | 'denial' | 'voided-denial' | 'other' | 'approval';
 
 /** A row with what it finds in a text: of a word, of a phrase or of what stands beside a secret. */
 export type WordingRow = DetectorRow & { readonly class: WordingClass; readonly isIn: (text: string) => boolean };
@@ -724,3 +725,94 @@ export const UNSPACED_GRAMMARS: Readonly<Record<'ja' | 'zh', UnspacedGrammar>> =
     ),
   },
 };
+
+const OUR_NAMES =
+  'sally ?port|(?:the |this |your |our |an? )?(?:mcp|security|approval|policy|agent|tool) gateway|(?:this|your|our) gateway';
+const SPEAKS =
+  'asks?|asked|needs?|requires?|wants?|requests?|is asking|must|approvals?|policy|polic(?:y|ies)|security|gateway|console|protects?|blocked|stopped|paused|holds?|held|has (?:blocked|stopped|paused|held)';
+
+/** In the name of the gateway: as the speaker, as what a policy belongs to, or at the beginning. */
+export const IN_OUR_NAME = pattern(
+  'en-gateway-name',
+  'approval',
+  'en',
+  new RegExp(
+    `^ sally ?port (?=[^ ]+ )| (?:${OUR_NAMES}) (?:${SPEAKS})(?= )| (?:polic(?:y|ies)|rules?) (?:of|in) (?:the )?(?:${OUR_NAMES})(?= )| (?:by|from|via|through|on behalf of|in the name of) (?:the )?sally ?port(?= )| the gateway (?:asks|needs|requires|wants|requests) (?:you|your|a person|an? approval|approval|permission|confirmation|consent)(?= )`,
+  ),
+  {
+    matches: [
+      ' sallyport asks you to approve a request ',
+      ' sallyport approve ',
+      ' a policy of this gateway asks you to approve ',
+      ' the mcp gateway requires approval ',
+      ' the gateway needs your approval ',
+    ],
+    passes: [
+      ' delete the branch main of sallyport ',
+      ' which gateway do you want to restart ',
+      ' the api gateway requires a region ',
+      ' confirm the deletion of the gateway ',
+      ' the payment gateway needs a merchant ',
+    ],
+  },
+);
+
+const APPROVES =
+  'approv(?:e|es|ed|al|als|ing)|authori[sz](?:e|es|ation|ing)|allow|allows|permit|permission|permissions|consent|confirm|confirmation|grant|genehmig(?:en|e|t|ung)|freigeben|freigabe|erlauben|erlaubnis|zulassen|bestatig(?:en|e|ung)|approuve[rz]?|approbation|autorise[rz]?|autorisation|confirme[rz]?|aprobar|aprueb[ae]|aprobacion|autorizar|autori[cz][ae]|autorizacion|permitir|permit[ae]|confirmar';
+const CALLS =
+  'tool ?calls?|tools? calling|tool (?:use|invocation|execution|request)s?|tools call|mcp (?:call|request|tool)s?|calls? (?:of|to) (?:the |this |a )?(?:[^ ]+ ){0,2}tool|(?:werkzeug|tool) ?aufrufe?s?|aufruf (?:des|von|eines) (?:[^ ]+ )?(?:werkzeugs|tools)|appels? (?:d |de l |a l )?outils?|llamadas? (?:a|de) (?:la |una )?herramientas?|uso de (?:la |una )?herramienta';
+
+/** A call of a tool, whatever is said of it. */
+export const CALL = pattern('call', 'approval', 'any', new RegExp(` (?:${CALLS})(?= )`), {
+  matches: [' tool call write record ', ' tools call ', ' appel d outil '],
+  passes: [' call me tomorrow ', ' power tools '],
+});
+
+/** Approving and a call, in either order, with few words between them. */
+export const APPROVE_CALL = pattern(
+  'approve-call',
+  'approval',
+  'any',
+  new RegExp(
+    ` (?:${APPROVES})(?: [^ ]+){0,5} (?:${CALLS})(?= )| (?:${CALLS})(?: [^ ]+){0,8} (?:${APPROVES})(?= )| (?:approve|authori[sz]e)(?: (?:or|and) (?:deny|reject|refuse|decline))? (?:this|the following|the next|the pending) (?:call|invocation)(?= )(?! (?:with|at|on|by|from|about|tomorrow|today) )| (?:approve|authori[sz]e)(?: [^ ]+){0,3} before it is (?:carried out|executed|forwarded|sent on)(?= )`,
+  ),
+  {
+    matches: [
+      ' please approve this tool call ',
+      ' the tool call write record needs your approval ',
+      ' approve or deny this call ',
+      ' asks you to approve a request before it is carried out ',
+      ' bitte genehmigen sie diesen werkzeugaufruf ',
+      ' veuillez approuver cet appel d outil ',
+      ' aprueba esta llamada a la herramienta ',
+    ],
+    passes: [
+      ' do you approve the pull request ',
+      ' confirm that the file is deleted ',
+      ' approve this call with the customer ',
+      ' allow access to the calendar ',
+      ' permission to write the record ',
+    ],
+  },
+);
+
+/** A field that only takes an approval. */
+export const APPROVE_LABEL = pattern(
+  'approve-label',
+  'approval',
+  'any',
+  /^ (?:do you |please |i )?(?:approved?|approval|authori[sz]ed?|allow(?:ed)?|permit(?:ted)?|genehmigen|genehmigt|freigeben|approuver|autoriser|aprobar|autorizar)(?: (?:it|this|once|call|the call|this call))? $/,
+  { matches: [' approve ', ' approved ', ' i approve this '], passes: [' approver ', ' approve the invoice '] },
+);
+
+/** The same in scripts that do not separate words. */
+export const UNSPACED_APPROVE = pattern(
+  'unspaced-approve-call',
+  'approval',
+  'any',
+  /(?:ツール|tool|mcp)の?(?:呼び出し|呼出し|コール|実行).{0,20}(?:承認|許可)|(?:承認|許可).{0,12}(?:ツール|tool)の?(?:呼び出し|呼出し|コール|実行)|(?:工具|tool|mcp)的?(?:调用|調用|呼叫|执行|執行).{0,20}(?:批准|授权|授權|允许|允許|同意|确认|確認)|(?:批准|授权|授權|允许|允許|同意|确认|確認).{0,12}(?:工具|tool|mcp)的?(?:调用|調用|呼叫|执行|執行)/,
+  {
+    matches: ['このツールの呼び出しを承認してください', '请批准此工具调用', '请确认以下工具的调用'],
+    passes: ['ファイルを削除しますか', '请确认删除文件'],
+  },
+);

@@ -1,11 +1,12 @@
-// Checks an elicitation request, whoever receives it: refuses forms that request secrets or payment details, and links
-// that are not plain https.
+// Checks an elicitation request, whoever receives it: refuses forms that request secrets or payment details, or an approval
+// in place of the gateway, and links that are not plain https.
 // Source: MCP 2025-11-25, elicitation (security considerations, URL mode); docs/reference/reasons.md, elicitation-*.
 
 import { normalHost } from '../../policy/hosts.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { foldText } from '../detectors/decoded-text.js';
 import { isSecretName } from '../detectors/secrets.js';
+import { asksForApproval } from './approval-requests.js';
 import { asksAcross, asksForSecret, isSecretField, type TextRole } from './secret-requests.js';
 
 /** Maximum length of a link that is forwarded. */
@@ -50,10 +51,13 @@ export function formSize(value: Json | undefined, most = MAX_FORM_SIZE): number 
 }
 
 /**
- * Checks a form. Returns `elicitation-sensitive` where its message or any text of a field asks for a secret, and
- * `malformed` where it is not a form or is too long.
+ * Checks a form. Returns `elicitation-sensitive` where its message or any text of a field asks for a secret,
+ * `elicitation-approval` where it asks for an approval in place of the gateway, and `malformed` where it is not a form or
+ * is too long.
  */
-export function checkForm(params: JsonObject): 'elicitation-sensitive' | 'malformed' | undefined {
+export function checkForm(
+  params: JsonObject,
+): 'elicitation-sensitive' | 'elicitation-approval' | 'malformed' | undefined {
   const schema = params['requestedSchema'];
   const message = params['message'];
   if (!isObject(schema) || !isObject(schema['properties']) || typeof message !== 'string') {
@@ -65,7 +69,8 @@ export function checkForm(params: JsonObject): 'elicitation-sensitive' | 'malfor
     asksInSchema(schema, undefined, message) ||
     asksAcrossShortFields(schema['properties']) ||
     Object.entries(params).some(([name, value]) => !NO_FORM.has(name) && asksInTexts(value));
-  return asks ? 'elicitation-sensitive' : undefined;
+  if (asks) return 'elicitation-sensitive';
+  return asksForApproval(params) ? 'elicitation-approval' : undefined;
 }
 
 /** A field: its name, and the properties of the same object. */

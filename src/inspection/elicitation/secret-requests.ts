@@ -144,6 +144,11 @@ function readDigits(word: string): string {
 /** The boundary between a Latin word and a script that does not separate words: `请输入PIN`. */
 const SCRIPT_BORDER = /(?<=[a-z0-9])(?=[\u3040-\u30ff\u3400-\u9fff])|(?<=[\u3040-\u30ff\u3400-\u9fff])(?=[a-z0-9])/g;
 
+/** What a text may say to its reader, each reading as lower-case words between single blanks. */
+export function phrasesOf(text: string): readonly string[] {
+  return readingsOf(text).map(normalizePhrase);
+}
+
 /** Lower-case words between single blanks. `apiKey` and `api_key` become two words. */
 function normalizePhrase(text: string): string {
   const parted = text.replace(/([a-z0-9])([A-Z])/g, '$1 $2').toLowerCase();

@@ -5,6 +5,7 @@
 // Source: MCP 2025-11-25, sampling, elicitation, roots, ping; docs/reference/policies.md#server-requests-by-content;
 // docs/reference/responses.md.
 
+import { linksToApproval } from '../../inspection/elicitation/approval-requests.js';
 import { checkForm, readLink } from '../../inspection/elicitation/requests.js';
 import { decideServerRequest } from '../../policy/decide.js';
 import { type Allow, type Decision, type Refusal, refuseWith } from '../../policy/decision.js';
@@ -69,6 +70,7 @@ const ERROR_CODES: { readonly [reason in Reason]?: number } = {
   'no-matching-allow': METHOD_NOT_FOUND,
   'denied-by-rule': METHOD_NOT_FOUND,
   'elicitation-sensitive': INVALID_PARAMS,
+  'elicitation-approval': INVALID_PARAMS,
   'elicitation-url': INVALID_PARAMS,
   'upstream-protocol': INVALID_PARAMS,
 };
@@ -271,7 +273,8 @@ export function contentErrorOf(name: ServerRequestName, params: JsonObject): Rea
       return formError === 'malformed' ? 'upstream-protocol' : formError;
     }
     case 'elicitation/url':
-      return readLink(params['url']) === undefined ? 'elicitation-url' : undefined;
+      if (readLink(params['url']) === undefined) return 'elicitation-url';
+      return linksToApproval(params) ? 'elicitation-approval' : undefined;
     case 'sampling':
     case 'roots':
       return undefined;
