@@ -545,6 +545,10 @@ export function openRedisLink(settings: Omit<RedisSettings, 'afterLoss' | 'readi
       const ids = await redis.zrevrange(recordKeysOf(kind).all, 0, most - 1);
       return readRecords(kind, ids);
     },
+    async openRecords(kind, most) {
+      const ids = await redis.zrange(recordKeysOf(kind).open, 0, String(most - 1));
+      return readRecords(kind, ids);
+    },
     async overdueRecords(kind, most) {
       const { open } = recordKeysOf(kind);
       const ids = listOf(await run(SCRIPTS.overdueRecords, [open], [most])).map(String);

@@ -42,6 +42,8 @@ export type SharedTable<Head, Body> = {
   bodyOf(id: string): Promise<Body | undefined | 'unavailable'>;
   /** The newest first. */
   list(most: number): Promise<readonly Kept<Head>[] | 'unavailable'>;
+  /** Open records, however many others are newer; those whose time ends first come first, and some may be over. */
+  open(most: number): Promise<readonly Kept<Head>[] | 'unavailable'>;
   /** Open records whose time is over, the oldest first. */
   overdue(most: number): Promise<readonly Kept<Head>[] | 'unavailable'>;
 };
@@ -147,6 +149,15 @@ export function createMemoryTable<Head, Body>(now: () => number, bounds: TableBo
         .reverse()
         .map((entry) => keptOf(...entry));
     },
+    async open(most) {
+      const all = [...entries].flatMap(([id, entry]) =>
+        entry.openUntilMs === undefined ? [] : [{ kept: keptOf(id, entry), untilMs: entry.openUntilMs }],
+      );
+      return all
+        .sort((one, other) => one.untilMs - other.untilMs)
+        .slice(0, most)
+        .map(({ kept }) => kept);
+    },
     async overdue(most) {
       const nowMs = now();
       const over = [...entries].filter(([, { openUntilMs }]) => openUntilMs !== undefined && openUntilMs <= nowMs);
@@ -165,6 +176,7 @@ export type SharedTablePorts = StatePorts & {
     | 'aliasRecord'
     | 'recordBody'
     | 'records'
+    | 'openRecords'
     | 'overdueRecords'
   >;
   /** False while the store is known not to respond: then no request waits for it. */
@@ -259,6 +271,7 @@ export function createSharedTable<Head, Body>(
         return sealed === undefined ? undefined : bodies.open(ring, [id], sealed, now());
       }),
     list: (most) => ask(async () => (await link.records(kind, most)).flatMap(openHead)),
+    open: (most) => ask(async () => (await link.openRecords(kind, most)).flatMap(openHead)),
     overdue: (most) => ask(async () => (await link.overdueRecords(kind, most)).flatMap(openHead)),
   };
 }

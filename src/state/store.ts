@@ -132,6 +132,8 @@ export interface StoreLink {
   recordBody(kind: string, id: string): Promise<string | undefined>;
   /** The newest first. */
   records(kind: string, most: number): Promise<readonly StoredRecord[]>;
+  /** Those that are open, whether or not their time is over; those whose time ends first come first. */
+  openRecords(kind: string, most: number): Promise<readonly StoredRecord[]>;
   /** Those that are open and whose time is over, the oldest first. */
   overdueRecords(kind: string, most: number): Promise<readonly StoredRecord[]>;
   /** Hints that something changed. Hints may be lost, and nothing relies on them. */

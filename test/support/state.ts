@@ -317,6 +317,11 @@ function createFakeRecords(now: () => number) {
     },
     bodyOf: (kind: string, id: string) => recordOf(kind, id)?.body,
     all: (kind: string) => ofKind(kind).reverse().map(storedOf),
+    open: (kind: string) =>
+      ofKind(kind)
+        .filter(({ openUntilMs }) => openUntilMs !== undefined)
+        .sort((one, other) => (one.openUntilMs ?? 0) - (other.openUntilMs ?? 0))
+        .map(storedOf),
     overdue: (kind: string) =>
       ofKind(kind)
         .filter(({ openUntilMs }) => openUntilMs !== undefined && openUntilMs <= now())
@@ -469,6 +474,7 @@ export function createFakeStore(now: () => number): FakeStore {
     aliasRecord: (...given) => ask('aliasRecord', () => records.alias(...given)),
     recordBody: (...given) => ask('recordBody', () => records.bodyOf(...given)),
     records: (kind, most) => ask('records', () => records.all(kind).slice(0, most)),
+    openRecords: (kind, most) => ask('openRecords', () => records.open(kind).slice(0, most)),
     overdueRecords: (kind, most) => ask('overdueRecords', () => records.overdue(kind).slice(0, most)),
     onHint: (listener) => void listeners.add(listener),
     close: () => Promise.resolve(),
