@@ -6,6 +6,7 @@ import { createConsole, createUpstreamRows, readReviewGuide } from '../admin/con
 import { createDecisionExplainer } from '../admin/decision-explanation.js';
 import { createReview } from '../admin/review.js';
 import { createRevocationService } from '../admin/revocation-service.js';
+import { APPROVAL_BOUNDS, type ApprovalService, createApprovalService } from '../approvals/service.js';
 import { createEdgeRecorder } from '../audit/recorder.js';
 import { checkSettings } from '../auth/access-settings.js';
 import { buildIdentity, type Identity } from '../auth/identity.js';
@@ -25,6 +26,7 @@ import { refuseBlocked } from '../policy/blocks.js';
 import { refuseWith } from '../policy/decision.js';
 import type { Emit } from '../policy/events.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
+import { askingRules } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
 import { PLAIN_SESSION } from '../protocol/versions/session.js';
 import { createLeaseRegistry, type LeaseRegistry } from '../proxy/lease-registry.js';
@@ -169,6 +171,7 @@ type Assembly = {
   readonly aggregates: Aggregates;
   readonly sharedResources: SharedResources;
   readonly reader: VersionReader;
+  readonly approvals: ApprovalService;
   updateControls(): void;
   /** Makes a version the current one, in one synchronous step. */
   apply(next: Version): void;
@@ -222,6 +225,7 @@ async function openGateway(
       return refused;
     }
     await assembly.state.start();
+    assembly.approvals.start();
     warnOfYoungStore(assembly);
     const old = await refuseOldLocks(version, counters.check);
     if (old !== undefined) {
@@ -420,7 +424,7 @@ function assemble(
       auditError: observability.auditError() ?? observability.auditWarning(),
       describePins: drift.describe,
       budgets: policies.budgets,
-      approvals: [],
+      approvals: askingRules(policies),
       reloadError: current.reloadError,
       unsigned: current.unsigned,
       counterError: counters.error(),
@@ -450,7 +454,15 @@ function assemble(
     }
     updateControls();
   }
+  const approvals = createApprovalService({
+    table: state.tableOf('approval', APPROVAL_BOUNDS),
+    now,
+    record: observability.recordApproval,
+    emit: observability.emit,
+    isAsked: () => askingRules(current.version.policies).length > 0,
+  });
   const shared = {
+    approvals,
     state,
     counters,
     guardedFetch,
@@ -528,6 +540,7 @@ async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void>
   await listeners.closeData(DRAIN_MS);
   await Promise.all([sharedResources.inspection.close(), reader.close()]);
   await runtimes.close();
+  assembly.approvals.close();
   await state.close();
   await observability.audit.close();
   await listeners.closeRest();

@@ -2,6 +2,8 @@
 // path. What clients carry for the gateway is declared in state/sealed-token.ts. Every call reads the current version
 // once, so that a reload takes effect with the next request and never within one.
 
+import { createApprovalPort } from '../approvals/port.js';
+import type { ApprovalService } from '../approvals/service.js';
 import { createRequestRecorder } from '../audit/recorder.js';
 import { createIdentityPort, type Identity } from '../auth/identity.js';
 import type { Settings } from '../config/settings.js';
@@ -74,6 +76,7 @@ type PortDependencies = {
   readonly leases: LeaseRegistry;
   readonly aggregates: Aggregates;
   readonly sharedResources: SharedResources;
+  readonly approvals: ApprovalService;
   readonly now: () => number;
 };
 
@@ -101,6 +104,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     },
     limits: state.limits,
     flows: state.flows,
+    approvals: createApprovalPort(dependencies.approvals, settings, now),
     audit: createRequestRecorder(dependencies.observability, ring.hmac),
     streams: {
       reserve: streams.reserve,

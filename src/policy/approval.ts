@@ -3,8 +3,9 @@
 // docs/reference/approvals.md.
 
 import type { JsonObject } from '../protocol/jsonrpc.js';
+import type { DisconnectSignal } from '../protocol/transport.js';
 import type { ApprovalDemand, ApprovalParty, ApprovalProof } from './approval-terms.js';
-import type { Identity } from './principal.js';
+import type { Identity, Principal } from './principal.js';
 import type { Finding } from './record.js';
 
 export type {
@@ -50,6 +51,8 @@ export type ApprovalSubject = {
   readonly name: string;
   /** Keyed digest of the arguments as they would be forwarded. */
   readonly args: string;
+  /** The same of those that must be equal for a yes to count again; undefined where it never does. */
+  readonly remembered: string | undefined;
   readonly pin: string | undefined;
   /** Digest of the texts of the rules that decided. */
   readonly rules: string;
@@ -97,11 +100,18 @@ export type Approval = {
 /** An approval with what the person is shown; undefined where that is not kept any more. */
 export type ShownApproval = Approval & { readonly content: ApprovalContent | undefined };
 
+/** The clocks of two replicas may differ by this much; what comes from a later time was kept before a clock went back. */
+const CLOCK_SKEW_MS = 60_000;
+
 /** The state at a time. */
-export function stateOf({ state, expiresAtMs, usableUntilMs }: Approval, nowMs: number): ApprovalState {
-  if (state === 'waiting' && nowMs >= expiresAtMs) return 'expired';
-  if (state === 'granted' && nowMs >= (usableUntilMs ?? 0)) return 'expired';
-  return state;
+export function stateOf(
+  { state, createdAtMs, expiresAtMs, usableUntilMs, answers }: Approval,
+  nowMs: number,
+): ApprovalState {
+  const newestMs = answers.at(-1)?.atMs ?? createdAtMs;
+  const isOver =
+    newestMs > nowMs + CLOCK_SKEW_MS || nowMs >= (state === 'granted' ? (usableUntilMs ?? 0) : expiresAtMs);
+  return isOver && (state === 'waiting' || state === 'granted') ? 'expired' : state;
 }
 
 /** Which parties have not said yes yet. */
@@ -117,6 +127,9 @@ export function openParties({ demand, answers }: Pick<Approval, 'demand' | 'answ
 /** Why a person may not answer as a reviewer. */
 export type ReviewerRefusal = 'is-caller' | 'is-actor' | 'answered-before' | 'not-in-group';
 
+/** Why an answer is not taken. `no-proof`: the rules ask for a login, or this voice may not grant at all. */
+export type AnswerRefusal = ReviewerRefusal | 'not-the-caller' | 'not-asked' | 'no-proof';
+
 /**
  * Whether somebody may answer as a reviewer: never the caller, whoever acts for the caller, or the same person twice. Two
  * identities are one person if they are equal, or if their `match` is.
@@ -124,13 +137,14 @@ export type ReviewerRefusal = 'is-caller' | 'is-actor' | 'answered-before' | 'no
 export function refuseReviewer(
   { subject: { caller }, demand, answers }: Pick<Approval, 'subject' | 'demand' | 'answers'>,
   person: ApprovalPerson,
-  groups: readonly string[],
+  groups: readonly string[] | 'any',
 ): ReviewerRefusal | undefined {
   if (isSamePerson(caller, person)) return 'is-caller';
   if (caller.actors.some((actor) => isSameIdentity(actor, person))) return 'is-actor';
   if (answers.some((answer) => isSamePerson(answer.person, person))) return 'answered-before';
   const lists = demand.reviewer?.groups ?? [];
-  return lists.every((list) => list.some((group) => groups.includes(group))) ? undefined : 'not-in-group';
+  const isIn = (list: readonly string[]): boolean => groups === 'any' || list.some((group) => groups.includes(group));
+  return lists.every(isIn) ? undefined : 'not-in-group';
 }
 
 function isSameIdentity(one: Identity, other: Identity): boolean {
@@ -154,32 +168,83 @@ export type ApprovalQuestion = Pick<Approval, 'subject' | 'demand' | 'decisionId
 };
 
 /**
- * What became of it. `granted`: this request may pass, once. `waiting`: a question stands; `isNew` if this request asked
+ * What became of it. `granted`: this request may pass, once `use` says so. `waiting`: a question stands; `isNew` if this request asked
  * it. `late`: the yes was not used in time, and the question is asked anew. `crowded`: too many of this caller, or of all
- * callers, wait. `too-large`: nobody could be shown the arguments.
+ * callers, wait. `too-large`: nobody could be shown the arguments. `unrecorded`: the audit log cannot be written.
  */
 export type ApprovalOutcome =
-  | { readonly kind: 'granted'; readonly approval: Approval; readonly isRemembered: boolean }
+  | {
+      readonly kind: 'granted';
+      readonly approval: Approval;
+      /** Uses it up, unless it counts again. */
+      readonly use: () => Promise<ApprovalUse>;
+    }
   | { readonly kind: 'waiting'; readonly approval: Approval; readonly isNew: boolean; readonly isLate: boolean }
   | { readonly kind: 'denied' | 'mismatch'; readonly approval: Approval }
-  | { readonly kind: 'crowded' | 'too-large' | 'unavailable' };
+  | { readonly kind: 'crowded' | 'too-large' | 'unavailable' | 'unrecorded' };
+
+/** `taken`: another request was faster. */
+export type ApprovalUse = 'used' | 'taken' | 'unavailable' | 'unrecorded';
 
 /** The approvals, as the pipeline uses them. */
 export type ApprovalPort = {
-  /** Looks for a yes and uses it, or asks. Never rejects. */
+  /** Looks for a yes, or asks. Never rejects. */
   consult(question: ApprovalQuestion): Promise<ApprovalOutcome>;
+  /** Who calls, as an approval is bound to it. */
+  callerOf(principal: Principal): ApprovalCaller;
+  /** Where the caller answers, in a browser. */
+  linkTo(id: string): string;
+  /** Takes what the client of this caller answered to the gateway's form, perhaps without a person. */
+  answerByForm(id: string, principal: Principal, isGranted: boolean): Promise<AnswerOutcome>;
+  /** Resolves when it no longer waits, at the latest after `withinMs` milliseconds, or when the signal is aborted. */
+  waitForAnswer(id: string, withinMs: number, signal: DisconnectSignal): Promise<void>;
 };
 
 /** How an answer was taken. */
 export type AnswerOutcome =
   | { readonly kind: 'taken'; readonly approval: Approval }
-  | { readonly kind: 'refused'; readonly why: ReviewerRefusal | 'not-the-caller' | 'not-asked' }
-  /** Answered, used, void or expired before; or unknown. */
+  | { readonly kind: 'refused'; readonly why: AnswerRefusal }
+  /** It was answered before, or is over; without an approval, it is unknown. */
   | { readonly kind: 'over'; readonly approval: Approval | undefined }
-  | { readonly kind: 'unavailable' };
+  | { readonly kind: 'unavailable' | 'unrecorded' };
 
 /** Whoever answers, and for a reviewer the groups by which they may. */
-export type ApprovalVoice = Omit<ApprovalAnswer, 'atMs' | 'verdict'> & { readonly groups: readonly string[] };
+export type ApprovalVoice = Omit<ApprovalAnswer, 'atMs' | 'verdict'> & {
+  /** `any`: the break-glass token, which has none. */
+  readonly groups: readonly string[] | 'any';
+  /** It grants nothing: the break-glass token, and a token without a recent `auth_time`. */
+  readonly mayOnlyDeny?: true;
+};
+
+/** Why an answer is not taken from this voice; undefined where it is. */
+export function refuseAnswer(
+  approval: Pick<Approval, 'subject' | 'demand' | 'answers'>,
+  verdict: ApprovalAnswer['verdict'],
+  voice: ApprovalVoice,
+): AnswerRefusal | undefined {
+  return voice.party === 'caller' ? refuseCaller(approval, voice) : refuseVoice(approval, verdict, voice);
+}
+
+function refuseCaller(
+  { demand, subject }: Pick<Approval, 'subject' | 'demand'>,
+  { person, proof }: ApprovalVoice,
+): AnswerRefusal | undefined {
+  if (demand.caller === undefined) return 'not-asked';
+  if (!isSamePerson(subject.caller, person)) return 'not-the-caller';
+  return demand.caller.proof === 'login' && proof !== 'login' ? 'no-proof' : undefined;
+}
+
+function refuseVoice(
+  approval: Pick<Approval, 'subject' | 'demand' | 'answers'>,
+  verdict: ApprovalAnswer['verdict'],
+  { person, groups, mayOnlyDeny }: ApprovalVoice,
+): AnswerRefusal | undefined {
+  if (approval.demand.reviewer === undefined) return 'not-asked';
+  if (mayOnlyDeny === true && verdict === 'granted') return 'no-proof';
+  const refusal = refuseReviewer(approval, person, groups);
+  // Whoever may not grant it for who they are may still stop it.
+  return verdict === 'denied' && refusal !== 'not-in-group' ? undefined : refusal;
+}
 
 /** The approvals, as pages, the admin API and forms use them. None rejects. */
 export type ApprovalDesk = {

@@ -10,9 +10,11 @@ import {
   renderError,
   renderMethodRefusal,
   renderNotFound,
+  renderPrompt,
   renderToolRefusal,
+  type UserPrompt,
 } from '../protocol/responses.js';
-import type { ProtocolVersion } from '../protocol/versions/revisions.js';
+import type { PromptForm, ProtocolVersion } from '../protocol/versions/revisions.js';
 import type { ApprovalRequirement } from './approval-terms.js';
 import type { ProofError } from './principal.js';
 import { REASONS, type Reason, type Stage } from './reasons.js';
@@ -103,6 +105,8 @@ export type Deny = {
   readonly captures?: readonly string[];
   /** For a failed authentication whose challenge must name an error of the proof of possession. */
   readonly proof?: ProofError;
+  /** How the client is to ask its user, where it can. */
+  readonly ask?: UserPrompt | undefined;
   /** One clause for the log and the record that says what was wrong. INVARIANT: never rendered. */
   readonly detail?: string | undefined;
 };
@@ -134,6 +138,8 @@ type RefusalContext = {
   readonly method: string | undefined;
   /** Builds the WWW-Authenticate value. */
   challenge(reason: Reason, scopes: readonly string[] | undefined, proof: ProofError | undefined): string;
+  /** How this client can be made to ask its user; absent where it cannot. */
+  readonly prompts?: PromptForm | undefined;
 };
 
 type RenderedRefusal = {
@@ -263,6 +269,11 @@ function renderVisible(
   const { text: publicText } = REASONS[deny.reason];
   const text = deny.advice === undefined ? publicText : `${publicText} ${deny.advice}`;
   const decision = { id: context.decisionId, reason: deny.reason };
+  const { ask } = deny;
+  const { prompts } = context;
+  // A form that no result can carry is sent on the stream of the response.
+  if (ask !== undefined && prompts !== undefined && (ask.mode === 'url' || prompts === 'input-required'))
+    return renderPrompt(prompts, context.requestId, ask, { text, decision });
   if (context.method === 'tools/call')
     return {
       body: renderToolRefusal(context.protocol, context.requestId, text, decision),

@@ -49,6 +49,10 @@ export interface FlowSet {
   anyOf(upstream: string): readonly Flow[];
   /** Whether what an upstream returns besides results of tools leaves labels in the history. */
   isSource(upstream: string): boolean;
+  /** What flows ask of persons. */
+  readonly requirements: readonly ApprovalRequirement[];
+  /** The labels that flows look for, sorted. */
+  readonly sought: readonly string[];
   /** How long a result is remembered, in milliseconds. */
   readonly keepMs: number;
 }
@@ -90,6 +94,8 @@ export function createFlowSet(flows: readonly Flow[], labels: readonly LabelRule
       const given = new Set(labels.filter((rule) => rule.upstream === upstream).flatMap((rule) => rule.labels));
       return flows.filter(({ to }) => to === UNTRUSTED || given.has(to));
     },
+    requirements: flows.flatMap(({ approval }) => approval ?? []),
+    sought: [...sought].sort(),
     keepMs: reachOf(flows),
   };
 }

@@ -52,7 +52,8 @@ export type EnforcePorts = { readonly limits: LimitStore };
 
 /**
  * Enforces the obligations of an allow: at once where it has no limits. A store that fails is a refusal. `named` allows the
- * items that the message names besides its target: each counts as a request of its own.
+ * items that the message names besides its target: each counts as a request of its own. `isApproved`: a person's yes was
+ * found, and is used once this has passed.
  */
 export function enforce<M extends Message>(
   allow: Allow,
@@ -60,9 +61,10 @@ export function enforce<M extends Message>(
   principal: Principal,
   ports: EnforcePorts,
   named: readonly Allow[] = NOTHING_NAMED,
+  isApproved = false,
 ): AuthorizedRequest<M> | Deny | Promise<AuthorizedRequest<M> | Deny> {
   if (isReply(admitted)) return authorize(allow, admitted, principal);
-  const unapproved = allow.obligations.length === 0 ? undefined : refuseUnapproved(allow, admitted);
+  const unapproved = allow.obligations.length === 0 || isApproved ? undefined : refuseUnapproved(allow, admitted);
   return after(
     unapproved ?? enforceLimits([allow, ...named], principal, ports.limits),
     (deny) => deny ?? authorize(allow, admitted, principal),

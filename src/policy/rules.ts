@@ -5,7 +5,7 @@
 import type { JsonObject, ServerRequestName, Target, TaskUse } from '../protocol/jsonrpc.js';
 import { isGranted, type ServerRequestGrants } from '../protocol/server-requests.js';
 import { BoundedMap } from '../state/bounds.js';
-import type { ApprovalTerms } from './approval-terms.js';
+import type { ApprovalRequirement, ApprovalTerms } from './approval-terms.js';
 import type { ConditionResult, CostExpression, Expression } from './cel.js';
 import type { ExpressionFacts } from './cel-language.js';
 import { type EvaluationWorld, evaluateClauses, type Outcome, type RuleClauses, type WhoClause } from './clauses.js';
@@ -278,6 +278,14 @@ export function createPolicySet(
 /** All rules of a set. */
 export function allRules(policies: PolicySet): readonly Rule[] {
   return (policies as CompiledPolicies).rules;
+}
+
+/** The rules and flows that ask persons for approvals, and whom. */
+export function askingRules(policies: PolicySet): readonly Pick<ApprovalRequirement, 'rule' | 'terms'>[] {
+  const asking = allRules(policies).flatMap((rule) =>
+    rule.effect === 'require' && rule.approval !== undefined ? [{ rule: rule.id, terms: rule.approval.terms }] : [],
+  );
+  return [...asking, ...(policies.flows?.requirements ?? [])];
 }
 
 function budgetsOf(rules: readonly Rule[]): readonly string[] {

@@ -190,6 +190,7 @@ function admitReply(
     args: undefined,
     session,
     allowedServerRequests: session.allowedServerRequests ?? [],
+    elicitation: session.elicitation ?? [],
     apps: session.apps ?? false,
     mayBecomeTask: false,
     task: undefined,
@@ -251,6 +252,7 @@ function admitCall(
     args: params.args,
     session,
     allowedServerRequests: cut.allowedServerRequests,
+    elicitation: cut.elicitation,
     apps: cut.apps,
     mayBecomeTask: tasks.mayBecomeTask,
     task: tasks.task,
@@ -290,7 +292,15 @@ export function amendAdmitted(admitted: AdmittedMessage, edits: readonly TextEdi
 type AdmittedChanges = Partial<
   Pick<
     AdmittedMessage,
-    'protocol' | 'version' | 'message' | 'session' | 'allowedServerRequests' | 'nameHeader' | 'paramHeaders' | 'edits'
+    | 'protocol'
+    | 'version'
+    | 'message'
+    | 'session'
+    | 'allowedServerRequests'
+    | 'elicitation'
+    | 'nameHeader'
+    | 'paramHeaders'
+    | 'edits'
   >
 >;
 

@@ -85,6 +85,9 @@ export function namesUpstreamSession(session: Pick<SessionFacts, 'target'> | und
 /** A session of an upstream that issues no session ids. */
 export const NO_SESSION_ID: SessionTarget = { kind: 'upstream', id: undefined };
 
+/** The modes of elicitation (MCP 2025-11-25, elicitation). */
+export type ElicitationMode = 'form' | 'url';
+
 /** A session (2024 and 2025 eras): the content of its sealed id. */
 export type SessionFacts = {
   readonly version: string;
@@ -93,6 +96,8 @@ export type SessionFacts = {
   readonly target: SessionTarget;
   /** Server requests that the client declared and policy granted when the session was opened. Absent: none. */
   readonly allowedServerRequests?: readonly ServerRequestName[];
+  /** The modes of elicitation that the client declared. Absent: none. */
+  readonly elicitation?: readonly ElicitationMode[];
   /** Whether the Apps extension was declared in the session. Absent: it was not. */
   readonly apps?: boolean;
   /** The task capabilities that the server declared when the session was opened. Absent: none. */
@@ -188,6 +193,8 @@ export type AdmittedMessage<M extends Message = Message> = AdmittedBrand & {
   readonly session: SessionFacts | undefined;
   /** What a server may request of this client: what the client declared and policy granted. */
   readonly allowedServerRequests: readonly ServerRequestName[];
+  /** How the gateway itself may ask the person at the client: as the client declared it, whatever policy grants servers. */
+  readonly elicitation: readonly ElicitationMode[];
   /** Whether the client shows apps: declared by this request, or when its session was opened. */
   readonly apps: boolean;
   /** Whether the response may be a task: declared by this request (2026), or requested by it (2025-11-25). */

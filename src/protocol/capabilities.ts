@@ -6,7 +6,7 @@
 // protocol, `_meta`; MCP Apps extension (SEP-1865), capability negotiation; docs/reference/responses.md.
 
 import { foldName } from '../text/json-members.js';
-import type { TextEdit } from './admitted-request.js';
+import type { ElicitationMode, TextEdit } from './admitted-request.js';
 import { removalEdits, spanOf } from './json/json.js';
 import type { Json } from './jsonrpc.js';
 import { isObject, type JsonObject, type ServerRequestName } from './jsonrpc.js';
@@ -126,6 +126,8 @@ export type CapabilityCut = {
   readonly edits: readonly TextEdit[];
   /** The server requests that are declared and granted. */
   readonly allowedServerRequests: readonly ServerRequestName[];
+  /** The modes of elicitation that are declared, granted or not: by these the gateway itself may ask. */
+  readonly elicitation: readonly ElicitationMode[];
   /** Whether the Apps extension is declared and stays. */
   readonly apps: boolean;
 };
@@ -158,6 +160,7 @@ export function grantsOf(
 const NOTHING_CUT: CapabilityCut = Object.freeze({
   edits: [],
   allowedServerRequests: [],
+  elicitation: [],
   apps: false,
 });
 
@@ -179,7 +182,8 @@ export function cutCapabilities(
 ): CapabilityCut {
   if (!isObject(capabilities) || Object.keys(capabilities).length === 0) return NOTHING_CUT;
   const grants = terms.grants();
-  const allowedServerRequests = declaredServerRequests(capabilities).filter((name) => isGranted(grants, name));
+  const declared = declaredServerRequests(capabilities);
+  const allowedServerRequests = declared.filter((name) => isGranted(grants, name));
   const hasMode = allowedServerRequests.some((name) => name.startsWith('elicitation/'));
   const apps = declaresApps(capabilities) && terms.apps();
   const carried = [
@@ -200,9 +204,12 @@ export function cutCapabilities(
   return {
     edits: edits.sort((one, other) => one.start - other.start),
     allowedServerRequests,
+    elicitation: ELICITATION_MODES.filter((mode) => declared.includes(`elicitation/${mode}`)),
     apps,
   };
 }
+
+const ELICITATION_MODES: readonly ElicitationMode[] = ['form', 'url'];
 
 /**
  * Keeps the extensions that the gateway supports. The declaration of apps is rewritten to one form: what a

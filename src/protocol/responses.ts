@@ -20,7 +20,8 @@ import {
 } from './jsonrpc.js';
 import { findMethod } from './methods.js';
 import { DEFINED_RESULT_MEMBERS, hasMisspelledMember } from './params.js';
-import type { ExpectedResult, ProtocolVersion } from './versions/revisions.js';
+import { APPROVAL_KEY } from './server-requests.js';
+import type { ExpectedResult, PromptForm, ProtocolVersion } from './versions/revisions.js';
 
 /** The response that is expected. On a stream that no request opened, `id` is undefined. */
 export type Expectation = ExpectedResult & {
@@ -168,6 +169,11 @@ export function unsupportedVersion(
   return { ...error, data: { supported, requested: echo } };
 }
 
+/** What the gateway has a client ask its user: to open a page, or for a plain yes. `id`: of the approval. */
+export type UserPrompt =
+  | { readonly mode: 'url'; readonly url: string; readonly message: string; readonly id: string }
+  | { readonly mode: 'form'; readonly message: string; readonly id: string };
+
 /** The member of `data` and `_meta` that names the decision behind a refusal. */
 export const DECISION_MEMBER = 'dev.sallyport/decision';
 
@@ -208,6 +214,37 @@ export function renderToolRefusal(
   };
   const result = { ...protocol?.completeResult, ...refusal };
   return renderJson({ jsonrpc: '2.0', id, result });
+}
+
+/** The answer by which a client asks its user (MCP 2026-07-28, multi-round-trip requests; 2025-11-25, elicitation). */
+export function renderPrompt(
+  form: PromptForm,
+  id: RequestId | undefined,
+  prompt: UserPrompt,
+  { text, decision }: { readonly text: string; readonly decision: DecisionNote },
+): { readonly body: string; readonly rpcCode: number | undefined } {
+  if (form === 'error') {
+    const elicitations = prompt.mode === 'url' ? [elicitationOf(prompt, prompt.id)] : [];
+    const data = { elicitations, ...decisionData(decision) };
+    return { body: renderError(id, URL_ELICITATION_REQUIRED, text, data), rpcCode: URL_ELICITATION_REQUIRED };
+  }
+  const inputRequests = { [APPROVAL_KEY]: { method: 'elicitation/create', params: elicitationOf(prompt) } };
+  const result = { resultType: 'input_required', inputRequests, _meta: decisionData(decision) };
+  return { body: renderJson({ jsonrpc: '2.0', id, result }), rpcCode: undefined };
+}
+
+/** The params of an elicitation. `elicitationId` belongs to the revision that has the error. */
+export function elicitationOf(prompt: UserPrompt, elicitationId?: string): JsonObject {
+  const { mode, message } = prompt;
+  if (mode === 'url') return { mode, message, url: prompt.url, ...(elicitationId !== undefined && { elicitationId }) };
+  return {
+    ...{ mode, message },
+    requestedSchema: {
+      type: 'object',
+      properties: { approve: { type: 'boolean', title: 'Approve this request', default: false } },
+      required: ['approve'],
+    },
+  };
 }
 
 /** A refusal of another method that the caller may know about: an error with the gateway's own code, HTTP 200. */

@@ -87,6 +87,8 @@ export type RememberedInputRequests = {
 const INPUT_REQUIRED_METHODS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 /** Keys of input requests and their responses that are the gateway's own. */
 const OWN_KEY_PREFIX = 'gw.';
+/** The key under which the gateway asks for an approval. */
+export const APPROVAL_KEY = 'gw.approval';
 /** A result with more input requests is refused. */
 const MAX_INPUT_REQUESTS = 64;
 const NO_MEMBERS: JsonObject = {};

@@ -8,11 +8,13 @@
 import { refuseBlocked } from '../policy/blocks.js';
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { AuthorizedRequest } from '../policy/obligations.js';
-import { callerKeyOf } from '../policy/principal.js';
+import { callerKeyOf, type Principal } from '../policy/principal.js';
 import { addLatency, openRecord } from '../policy/record.js';
+import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { Capacity, Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
 import { authorize, type Stages, take } from './authorization.js';
 import { holdBody, joinCapacity, refuseOverLimit } from './capacity.js';
+import { approvalAnsweredBy, holdForAnswer, mayHold, takeFormReply } from './features/approval-form.js';
 import { runBatch } from './features/batch.js';
 import { endSession } from './features/session-streams.js';
 import { featuresOf, requestsSubscription } from './features/table.js';
@@ -29,6 +31,7 @@ import {
   decideMessage,
   enforceObligations,
   inspectArguments,
+  verifyAgain,
 } from './stages.js';
 import { notifyCancelled, startResponseWait } from './stream-lifetime.js';
 import { endSessionOf } from './upstream-errors.js';
@@ -88,8 +91,29 @@ async function runStages(call: RequestContext<AnyPort>): Promise<Refusal | undef
   const inFlight = claimId(call, caller, admitted);
   if (inFlight !== undefined) return inFlight;
 
+  const approval = approvalAnsweredBy(admitted);
+  if (approval !== undefined) return takeFormReply(call, principal, admitted, approval);
   const authorized = await authorize(call, CLIENT_MESSAGE, { call, principal, admitted });
-  return 'kind' in authorized ? authorized : await exchange(call, authorized);
+  if (!('kind' in authorized)) return await exchange(call, authorized);
+  return mayHold(authorized, admitted) ? holdThenForward(call, principal, admitted, authorized) : authorized;
+}
+
+/** Waits for the answer to a form, and then decides the call anew as a whole, as if it had just come. */
+async function holdThenForward(
+  call: RequestContext<AnyPort>,
+  principal: Principal,
+  admitted: AdmittedMessage,
+  refusal: Refusal,
+): Promise<Refusal | undefined> {
+  const { ask } = refusal.deny;
+  if (ask === undefined || !(await holdForAnswer(call, principal, admitted, ask))) return refusal;
+  call.hasWaited = true;
+  const verified = take(call, await verifyAgain(call, admitted));
+  if ('kind' in verified) return verified;
+  const capacity = call.incoming.acquireSlot(callerKeyOf(verified));
+  if (capacity !== 'regular') return refuseWith('overloaded');
+  const authorized = await authorize(call, CLIENT_MESSAGE, { call, principal: verified, admitted });
+  return 'kind' in authorized ? authorized : exchange(call, authorized);
 }
 
 /** Forwards the message and relays its response. What its client has cancelled meanwhile gets none. */

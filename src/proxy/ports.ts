@@ -5,6 +5,7 @@ import type { ContentSettings, InspectionProfile } from '../config/settings.js';
 import type { InspectionPort } from '../inspection/jobs.js';
 import type { PageCache } from '../inspection/result-filters.js';
 import type { Page } from '../pins/last-seen.js';
+import type { ApprovalPort } from '../policy/approval.js';
 import type { MendingSettings } from '../policy/argument-mending.js';
 import type { Refusal } from '../policy/decision.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
@@ -382,6 +383,7 @@ export type Ports = {
   readonly inspection: ContentPort;
   readonly limits: LimitStore;
   readonly flows: FlowStore;
+  readonly approvals: ApprovalPort;
   readonly audit: AuditPort;
   readonly streams: StreamPort;
   readonly progress: ProgressPort;

@@ -131,6 +131,7 @@ export function refusalContext(call: RequestContext): Parameters<typeof renderRe
     requestId: requestIdOf(admitted?.message),
     target: admitted?.target ?? NO_TARGET,
     method: admitted?.rule.method,
+    prompts: admitted?.protocol.promptForm(admitted.version),
     challenge: (reason, scopes, proof) =>
       snapshot.challenge(reason, scopes, { scheme: presentedScheme(incoming), proof }),
   };

@@ -32,6 +32,7 @@ export type PlannedMessage = Pick<
   | 'message'
   | 'serverRequestId'
   | 'allowedServerRequests'
+  | 'elicitation'
   | 'apps'
   | 'mayBecomeTask'
   | 'task'

@@ -118,7 +118,7 @@ export function responsePlanOf(
   if (rule?.type !== 'request') return undefined;
   const params = progressToken === undefined ? undefined : { _meta: { progressToken } };
   const message = { kind: 'request', id, method, params } as const;
-  const { version, allowedServerRequests = [], apps = false } = session;
+  const { version, allowedServerRequests = [], elicitation = [], apps = false } = session;
   return {
     admitted: {
       protocol,
@@ -130,6 +130,7 @@ export function responsePlanOf(
       message,
       serverRequestId: undefined,
       allowedServerRequests,
+      elicitation,
       apps,
       mayBecomeTask,
       task,

@@ -217,6 +217,7 @@ function finishHandshakeResponse(
       version,
       target: openedSession,
       allowedServerRequests: responsePlan.admitted.allowedServerRequests,
+      elicitation: responsePlan.admitted.elicitation,
       apps,
       tasks: form === 'session' ? readTaskCapabilities(result['capabilities']) : [],
     },

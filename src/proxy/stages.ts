@@ -32,6 +32,7 @@ import { NO_GRANTS, type ServerRequestGrants } from '../protocol/server-requests
 import { checkParamHeaders, checkSupported, versionsOffered } from '../protocol/versions/negotiation.js';
 import { after } from '../text/after.js';
 import { authenticateAgain, checkSession } from './access-lease.js';
+import { type Approvable, approvableOf, findApproval } from './approval.js';
 import { decideTarget, decideVisible, queryFor, type StageOutcome, take } from './authorization.js';
 import { enforceFlows, type FlowOutcome } from './flows.js';
 import { isRead, readMessage, refuseReadError, turnsOf } from './message-reading.js';
@@ -212,8 +213,14 @@ function adaptToAcceptHeader(
   if (session === undefined) return admitted;
   return copyAdmitted(admitted, {
     allowedServerRequests: [],
-    session: { ...session, allowedServerRequests: [] },
+    elicitation: withoutForms(admitted.elicitation),
+    session: { ...session, allowedServerRequests: [], elicitation: withoutForms(admitted.elicitation) },
   });
+}
+
+/** A form needs a stream on which the client is asked; a link stands in the answer. */
+function withoutForms(modes: AdmittedMessage['elicitation']): AdmittedMessage['elicitation'] {
+  return modes.filter((mode) => mode !== 'form');
 }
 
 /** Which server requests policy allows this caller. A server of legacy SSE gets no elicitation, which is newer. */
@@ -411,22 +418,32 @@ async function decideAgain(
   const sessionRefusal = isTokenExpired ? undefined : checkSession(call, session, decided.principal);
   if (sessionRefusal !== undefined) return { outcome: sessionRefusal };
   if (call.ports.leases.countChanges() === call.changesAtStart && !isTokenExpired) return { outcome: decided };
-  const principal = await authenticateAgain(call);
-  if ('kind' in principal) return { outcome: principal };
-  const overNow = checkSession(call, session, principal);
-  if (overNow !== undefined) return { outcome: overNow };
   const { secrets } = call.snapshot.profile.request;
-  refreshAfterWait(call);
-  const { block } = call.snapshot;
-  if (block !== undefined) return { outcome: refuseBlocked(block), facts: [versionFacts(call)] };
-  if (call.caller !== undefined) callerOf(call, principal);
+  const principal = take(call, await verifyAgain(call, admitted));
+  if ('kind' in principal) return { outcome: principal };
   const subject = { call, principal, admitted };
-  fold(call.record, { caller: { principal } });
   // What is sealed or narrowed by the decision is so by the new one: ids on legacy SSE, the filter of a subscription.
   const { outcome } = await decideMessage(subject);
   // A different profile may refuse the arguments, so they are inspected again, and again only if it changes again.
   if ('kind' in outcome || call.snapshot.profile.request.secrets === secrets) return { outcome };
   return inspectArguments(subject, outcome);
+}
+
+/** Verifies again who calls, after a wait: the token, the session and the blocks that are in force by now. */
+export async function verifyAgain(
+  call: RequestContext<AnyPort>,
+  admitted: AdmittedMessage,
+): Promise<Staged<Principal>> {
+  const principal = await authenticateAgain(call);
+  if ('kind' in principal) return { outcome: principal };
+  const session = admitted.session && call.incoming.headers['mcp-session-id'];
+  const isOver = checkSession(call, session, principal);
+  if (isOver !== undefined) return { outcome: isOver };
+  refreshAfterWait(call);
+  const { block } = call.snapshot;
+  if (block !== undefined) return { outcome: refuseBlocked(block), facts: [versionFacts(call)] };
+  if (call.caller !== undefined) callerOf(call, principal);
+  return { outcome: principal, facts: [{ caller: { principal } }] };
 }
 
 /** Inspects parameter headers; nothing else reads one that mirrors no argument. HTTP keeps them short. */
@@ -490,28 +507,50 @@ export function enforceObligations(subject: ClientMessage, decided: DecidedReque
   const allow = obligations.length === 0 ? decided.allow : take(call, decideWithFindings(subject, decided));
   if ('kind' in allow) return { outcome: allow };
   const hasFlows = call.snapshot.policies.flows !== undefined;
-  return after(hasFlows ? enforceFlows(call, principal, restored) : { outcome: restored }, (flowed) =>
-    enforceLimits(call, principal, allow, flowed),
-  );
+  return after(hasFlows ? enforceFlows(call, principal, restored) : { outcome: restored }, (flowed) => {
+    const { outcome: passed, facts } = flowed;
+    if (passed.kind === 'refused') return { outcome: passed, facts };
+    const asked = approvableOf(principal, allow, passed, flowed.requirements);
+    return asked === undefined
+      ? after(settle(call, { principal, allow, passed, isApproved: false }), (outcome) => ({ outcome, facts }))
+      : settleApproved(call, allow, asked, facts);
+  });
 }
 
-function enforceLimits(
+/** A yes is found first and used last, so that no limit uses it up for nothing. */
+async function settleApproved(
   call: RequestContext<AnyPort>,
-  principal: Principal,
   allow: Allow,
-  { outcome: passed, facts, requirements: [asked] = [] }: FlowOutcome,
-): StageOutcome<AuthorizedRequest> {
-  if (passed.kind === 'refused') return { outcome: passed, facts };
-  if (asked !== undefined) return { outcome: refuseWith('approval-required'), facts };
+  asked: Approvable,
+  facts: readonly RecordFacts[] = [],
+): Promise<Staged<AuthorizedRequest>> {
+  const { principal, admitted: passed } = asked;
+  const approval = take(call, await findApproval(call, asked));
+  if ('kind' in approval) return { outcome: approval, facts };
+  const outcome = await settle(call, { principal, allow, passed, isApproved: true });
+  const unused = 'kind' in outcome ? undefined : await approval.use();
+  return { outcome: unused ?? outcome, facts };
+}
+
+type Settling = {
+  readonly principal: Principal;
+  readonly allow: Allow;
+  readonly passed: AdmittedMessage;
+  readonly isApproved: boolean;
+};
+
+/** The limits of the decision, and that a server request is answered only once. */
+function settle(
+  call: RequestContext<AnyPort>,
+  { principal, allow, passed, isApproved }: Settling,
+): AuthorizedRequest | Refusal | Promise<AuthorizedRequest | Refusal> {
   const refusal = passed.rule.method === 'initialize' ? limitInitialize(call) : undefined;
-  if (refusal !== undefined) return { outcome: refusal, facts };
-  return after(enforce(allow, passed, principal, call.ports, call.named?.allows), (enforced) => {
+  if (refusal !== undefined) return refusal;
+  return after(enforce(allow, passed, principal, call.ports, call.named?.allows, isApproved), (enforced) => {
     const outcome: AuthorizedRequest | Refusal =
       'verdict' in enforced ? { kind: 'refused', stage: 'settle', deny: enforced } : enforced;
-    return after(passed.serverRequestId === undefined ? undefined : refuseReplay(call), (replayed) => ({
-      outcome: replayed ?? outcome,
-      facts,
-    }));
+    const replayed = passed.serverRequestId === undefined ? undefined : refuseReplay(call);
+    return after(replayed, (again) => again ?? outcome);
   });
 }
 

@@ -241,11 +241,12 @@ export const SESSION_TTL_MS = 24 * 60 * 60 * 1000;
 export const SESSION_ID = sealed<SessionFacts, CallerScope, WrittenSession>('session/2', {
   ttlMs: SESSION_TTL_MS,
   bind: bindToCaller,
-  write({ version, target, allowedServerRequests, tasks, apps }) {
+  write({ version, target, allowedServerRequests, elicitation, tasks, apps }) {
     return {
       version,
       target: target.kind === 'aggregate' ? { ...target, sessions: [...target.sessions] } : target,
       ...(allowedServerRequests && { allowedServerRequests }),
+      ...(elicitation && { elicitation }),
       ...(tasks && { tasks }),
       ...(apps === true && { apps }),
     };

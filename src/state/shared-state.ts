@@ -22,6 +22,7 @@ import {
 import { createSharedReplicaBus, MAX_MESSAGES_PER_POLL, MAX_QUEUED_MESSAGES } from './replica-bus.js';
 import { createRevocationSet, type Revocation, type RevocationSet, STORED_REVOCATION } from './revocations.js';
 import { FIRST_USE, LATEST_EXPIRY_MS } from './sealed-token.js';
+import { createSharedTable } from './shared-table.js';
 import type { EndedSession, StatePorts, StoredRevocations, StoreLink, StoreUpdate } from './store.js';
 
 /** Ended sessions that wait to be published; beyond it the oldest are known to this replica alone. */
@@ -499,6 +500,8 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
     firstUses: createSharedFirstUses({ ring, now, link }),
     ended,
     replicaBus,
+    tableOf: (kind, bounds) =>
+      createSharedTable(kind, { ...{ ring, now, link, isReachable }, onError: noteError }, bounds),
     countersOf: (upstreams) => createSharedCounters({ ring, link, upstreams }),
     revocations: {
       ...known,

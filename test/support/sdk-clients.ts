@@ -129,7 +129,7 @@ export type AskedClient = {
 export async function connectAsked(
   url: string,
   token: string,
-  answer: { readonly text?: string; readonly content?: Record<string, string> } = {},
+  answer: { readonly text?: string; readonly content?: Record<string, string | boolean>; readonly action?: 'decline' } = {},
   transport = createTransportV1(url, { token }) as Transport,
 ): Promise<AskedClient> {
   const asked: { method: string; params: JsonObject }[] = [];
@@ -144,6 +144,7 @@ export async function connectAsked(
   });
   client.setRequestHandler(ElicitRequestSchema, (request) => {
     note(request);
+    if (answer.action !== undefined) return { action: answer.action };
     return request.params.mode === 'url'
       ? { action: 'accept' }
       : { action: 'accept', content: answer.content ?? { name: 'Ada' } };

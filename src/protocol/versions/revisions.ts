@@ -62,6 +62,9 @@ export function hasArrays(version: string): boolean {
 /** The only revision with sessions that has tasks. */
 export const TASK_SESSION_VERSION = '2025-11-25';
 
+/** The only revision with sessions in which a page that the user must open is an error of its own. */
+export const URL_ERROR_VERSION = '2025-11-25';
+
 /** Revisions of the stateless era. */
 export const STATELESS_VERSIONS: readonly string[] = ['2026-07-28'];
 
@@ -101,6 +104,9 @@ export type TaskRules = {
   formIn(handshake: JsonObject): TaskForm;
 };
 
+/** `input-required`: by a result, whereupon the request is sent again; `error`: by -32042, for pages alone. */
+export type PromptForm = 'input-required' | 'error';
+
 export type ProtocolVersion = {
   readonly era: Era;
   /** The era whose listing applies to clients: a legacy SSE server is listed in a session. */
@@ -121,6 +127,8 @@ export type ProtocolVersion = {
 
   /** Whether a server asks for input by its result, so that the client sends the request again. */
   readonly hasInputRequired: boolean;
+  /** How a client of this revision is made to ask its user by the answer to its request; undefined: not so. */
+  promptForm(version: string): PromptForm | undefined;
   /** `undefined` where the family has no tasks. */
   readonly tasks: TaskRules | undefined;
 

@@ -50,6 +50,7 @@ import {
   STATELESS_VERSIONS,
   TASK_SESSION_VERSION,
   type TaskRules,
+  URL_ERROR_VERSION,
 } from './revisions.js';
 
 /** All versions that are offered to a client whose version is not supported. */
@@ -79,6 +80,7 @@ export const IN_SESSIONS = {
   disconnectCancels: false,
   mirrorsBody: false,
   hasInputRequired: false,
+  promptForm: (version) => (version === URL_ERROR_VERSION ? 'error' : undefined),
   findShapeError: findSessionShapeError,
   hasCacheHints: false,
   completeResult: {},
@@ -152,6 +154,7 @@ export function cutInSession(
     return {
       edits: [],
       allowedServerRequests: session?.allowedServerRequests ?? [],
+      elicitation: session?.elicitation ?? [],
       apps: session?.apps ?? false,
     };
   return cutInitialize(text, call.params ?? {}, version, grants(input, false));

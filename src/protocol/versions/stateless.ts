@@ -95,6 +95,7 @@ export const STATELESS: AdmissionRules = {
   disconnectCancels: true,
   mirrorsBody: true,
   hasInputRequired: true,
+  promptForm: () => 'input-required',
   tasks: TASKS,
   findShapeError,
   hasCacheHints: true,

@@ -36,11 +36,13 @@ export function sealSessions(
   const sealedByUpstream = new Map(sessions.map(({ backend, sealed }) => [backend.upstream, sealed]));
   const opened = sessions.map(({ backend, sealed }) => ports.sessions.open(sealed, backend.upstream, principal));
   const allowedServerRequests = [...new Set(opened.flatMap((facts) => facts?.allowedServerRequests ?? []))];
+  const elicitation = [...new Set(opened.flatMap((facts) => facts?.elicitation ?? []))];
   const tasks = [...new Set(opened.flatMap((facts) => facts?.tasks ?? []))];
   const facts = {
     version,
     target: { kind: 'aggregate', sessions: sealedByUpstream } as const,
     allowedServerRequests,
+    elicitation,
     tasks,
   };
   const sealed = ports.sessions.seal(facts, aggregate.name, principal);

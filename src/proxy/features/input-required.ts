@@ -126,7 +126,7 @@ const FORBIDDEN_REASONS: { readonly [name in ServerRequestName]: Reason } = {
 
 /** Checks a result of type `input_required`. */
 export async function checkInputRequired(
-  call: RequestContext<'audit' | 'limits' | 'requestState'>,
+  call: RequestContext<'approvals' | 'audit' | 'limits' | 'requestState'>,
   responsePlan: ResponsePlan,
   { text, result }: { readonly text: string; readonly result: JsonObject },
   inspect: Inspect,

@@ -9,7 +9,7 @@ import { linksToApproval } from '../../inspection/elicitation/approval-requests.
 import { checkForm, readLink } from '../../inspection/elicitation/requests.js';
 import { decideServerRequest } from '../../policy/decide.js';
 import { type Allow, type Decision, type Refusal, refuseWith } from '../../policy/decision.js';
-import { enforceLimits, requireApproval } from '../../policy/obligations.js';
+import { enforceLimits } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import { REASONS, type Reason } from '../../policy/reasons.js';
 import { fold, openRecord, type RecordFacts, type RequestRecord, type Staged } from '../../policy/record.js';
@@ -30,6 +30,7 @@ import { INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, type UpstreamMessage 
 import { serverRequestNameOf } from '../../protocol/server-requests.js';
 import { PLAIN_SESSION } from '../../protocol/versions/session.js';
 import type { Span } from '../../text/span.js';
+import { type ApprovableServerRequest, findServerRequestApproval } from '../approval.js';
 import { authorize, queryFor, type Stages, take } from '../authorization.js';
 import type { Snapshot } from '../ports.js';
 import { ruleFacts } from '../record-facts.js';
@@ -200,12 +201,27 @@ function isRefusedForLink(
 }
 
 async function enforceServerRequestLimits(
-  { checkContext: { call, principal } }: ServerRequestContext,
+  { checkContext: { call, principal }, request, name, record }: ServerRequestContext,
   inspected: InspectedRequest,
 ): Promise<Staged<InspectedRequest>> {
   const { allow } = inspected;
-  const deny = requireApproval(allow) ?? (await enforceLimits([allow], principal, call.ports.limits));
-  return { outcome: deny === undefined ? inspected : { kind: 'refused', stage: 'settle', deny } };
+  const { method, params = {} } = request;
+  const asked = { principal, allow, record, name, params, method };
+  return { outcome: (await limitServerRequest(call, asked)) ?? inspected };
+}
+
+/** Whether a person has approved a server request, where one has to, and whether its limits are met. */
+async function limitServerRequest(
+  call: RequestContext<'approvals' | 'audit' | 'limits'>,
+  asked: ApprovableServerRequest,
+): Promise<Refusal | undefined> {
+  const { allow, principal, record } = asked;
+  if (allow.obligations.length === 0) return undefined;
+  const { ports } = call;
+  const approval = take({ ports, record }, await findServerRequestApproval(call, asked));
+  if ('kind' in approval) return approval;
+  const deny = await enforceLimits([allow], principal, ports.limits);
+  return deny === undefined ? approval.use() : { kind: 'refused', stage: 'settle', deny };
 }
 
 /** Gives the request the id under which only this client can reply to it. */
@@ -376,7 +392,7 @@ type RecordedClient = Pick<PlannedMessage, 'protocol' | 'version'> & {
 
 /** The client that is asked: what it declared and was granted. */
 export type AskedClient = Omit<RecordedClient, 'call'> & {
-  readonly call: RequestContext<'audit' | 'limits'>;
+  readonly call: RequestContext<'approvals' | 'audit' | 'limits'>;
   readonly allowedServerRequests: readonly ServerRequestName[];
 };
 
@@ -500,10 +516,13 @@ async function limitParts<Request extends RequestContent>(
   for (const [index, part] of parts.entries()) {
     const allow = inspected.allows[index];
     if (allow === undefined || !part.isNew) continue;
-    const deny = requireApproval(allow) ?? (await enforceLimits([allow], client.principal, client.call.ports.limits));
-    if (deny !== undefined) {
+    const { record } = part;
+    const { name, params } = part.request;
+    const asked = { principal: client.principal, allow, record, name, params, method: METHODS[name] };
+    const refusal = await limitServerRequest(client.call, asked);
+    if (refusal !== undefined) {
       state.refused = part;
-      return { kind: 'refused', stage: 'settle', deny };
+      return refusal;
     }
     contained.noteCounted?.(part.request);
   }

@@ -1,0 +1,328 @@
+// The yes of a person to a request: looked for before limits are charged, used behind them, and asked for where there is
+// none. What waits is answered at once, and the same request repeated is decided anew as a whole; only then its yes is
+// used. What the client answers to a form of the gateway counts here too. docs/reference/approvals.md; MCP 2026-07-28,
+// multi-round-trip requests; MCP 2025-11-25, elicitation.
+
+import { canonicalForm } from '../pins/digest.js';
+import {
+  type Approval,
+  type ApprovalContent,
+  type ApprovalOutcome,
+  type ApprovalQuestion,
+  type ApprovalSubject,
+  openParties,
+} from '../policy/approval.js';
+import {
+  APPROVABLE_METHODS,
+  type ApprovalDemand,
+  type ApprovalRequirement,
+  demandOf,
+} from '../policy/approval-terms.js';
+import { type Allow, approvalOf, type Deny, type Refusal, refuseWith } from '../policy/decision.js';
+import { historiesRead } from '../policy/information-flow.js';
+import { callerKeyOf, type Principal } from '../policy/principal.js';
+import type { RecordFacts, RequestRecord, Staged } from '../policy/record.js';
+import { digestOfTexts } from '../policy/rule-text.js';
+import type { AdmittedMessage } from '../protocol/admitted-request.js';
+import { applyEdits, hasInexactNumber, spanOf } from '../protocol/json/json.js';
+import { isObject, type Json, type JsonObject, type ServerRequestName } from '../protocol/jsonrpc.js';
+import { paramsOf } from '../protocol/params.js';
+import { APPROVAL_KEY } from '../protocol/server-requests.js';
+import { unseenCharacters } from '../text/escaping.js';
+import { stepsOf } from '../text/json-members.js';
+import { isYes } from './features/approval-form.js';
+import { nameOf, type RequestContext, sensitiveFieldsOf } from './request-context.js';
+
+/** A request that somebody has to approve. */
+export type Approvable = {
+  readonly principal: Principal;
+  /** As it will be forwarded. */
+  readonly admitted: AdmittedMessage;
+  readonly requirements: readonly ApprovalRequirement[];
+  /** Digest of the texts of the rules that decided. */
+  readonly rules: string;
+};
+
+/** What has to be approved of a message, by rules and by flows; undefined where nothing has. */
+export function approvableOf(
+  principal: Principal,
+  allow: Allow,
+  admitted: AdmittedMessage,
+  byFlows: readonly ApprovalRequirement[] = NOTHING,
+): Approvable | undefined {
+  const obligation = allow.obligations.length === 0 ? undefined : approvalOf(allow);
+  if (obligation === undefined && byFlows.length === 0) return undefined;
+  if (!APPROVABLE_METHODS.has(admitted.rule.method)) return undefined;
+  return {
+    ...{ principal, admitted },
+    requirements: [...(obligation?.requirements ?? []), ...byFlows],
+    rules: digestOfTexts([obligation?.rules ?? allow.text, ...byFlows.map(({ text }) => text)]),
+  };
+}
+
+const NOTHING: readonly ApprovalRequirement[] = Object.freeze([]);
+
+/** A yes that was found; `use` uses it up, and refuses where that is not possible any more. */
+export type FoundApproval = { readonly use: () => Promise<Refusal | undefined> };
+
+type ApprovalCall = RequestContext<'approvals' | 'audit' | 'flows'>;
+
+/** Finds the yes for a request, or refuses it and asks. */
+export async function findApproval(call: ApprovalCall, approvable: Approvable): Promise<Staged<FoundApproval>> {
+  const demand = demandOf(approvable.requirements);
+  if (demand === undefined) return { outcome: NOTHING_ASKED };
+  const question = questionOf(call, approvable, demand);
+  const outcome = (await takeFormAnswer(call, approvable, question)) ?? (await call.ports.approvals.consult(question));
+  const waits = (approval: Approval, isNew: boolean) => waitingFor(call, approvable, approval, isNew);
+  return { outcome: foundOrRefused(demand, outcome, waits), facts: factsOf(outcome) };
+}
+
+const NOTHING_ASKED: FoundApproval = Object.freeze({ use: async () => undefined });
+
+/** What a server requests of a caller, for a reviewer to approve. */
+export type ApprovableServerRequest = {
+  readonly principal: Principal;
+  readonly allow: Allow;
+  readonly record: RequestRecord;
+  readonly method: string;
+  readonly name: ServerRequestName;
+  readonly params: JsonObject;
+};
+
+/** The same for what a server requests of this caller: it is refused, and passes when it is made again after the yes. */
+export async function findServerRequestApproval(
+  call: RequestContext<'approvals' | 'audit'>,
+  { principal, allow, record, method, name, params }: ApprovableServerRequest,
+): Promise<Staged<FoundApproval>> {
+  const obligation = approvalOf(allow);
+  const demand = demandOf(obligation?.requirements ?? NOTHING);
+  if (obligation === undefined || demand === undefined) return { outcome: NOTHING_ASKED };
+  const { ports, incoming } = call;
+  const args = JSON.stringify(params);
+  const outcome = await ports.approvals.consult({
+    demand,
+    decisionId: record.id,
+    owner: callerKeyOf(principal),
+    subject: {
+      ...{ caller: ports.approvals.callerOf(principal), upstream: incoming.upstream, method, name },
+      ...{ args: ports.audit.keyedHash('arguments', args), remembered: undefined, pin: undefined },
+      rules: obligation.rules,
+    },
+    content: () => ({ ...NOTHING_SHOWN, args, findings: record.findings }),
+  });
+  return { outcome: foundOrRefused(demand, outcome, () => ({})), facts: factsOf(outcome) };
+}
+
+const NOTHING_SHOWN: ApprovalContent = {
+  args: '{}',
+  definition: undefined,
+  selfReported: undefined,
+  labels: [],
+  findings: [],
+  sensitive: [],
+};
+
+function factsOf(outcome: ApprovalOutcome): readonly RecordFacts[] {
+  return 'approval' in outcome ? [{ decision: { approval: outcome.approval.id } }] : [];
+}
+
+type Waiting = (approval: Approval, isNew: boolean) => Pick<Deny, 'advice' | 'ask'>;
+
+function foundOrRefused(demand: ApprovalDemand, outcome: ApprovalOutcome, waits: Waiting): FoundApproval | Refusal {
+  if (outcome.kind !== 'granted') return refusalOf(demand, outcome, waits);
+  return {
+    async use() {
+      const used = await outcome.use();
+      return used === 'used' ? undefined : refuseWith(USE_REASONS[used]);
+    },
+  };
+}
+
+const USE_REASONS = {
+  taken: 'approval-required',
+  unavailable: 'store-unavailable',
+  unrecorded: 'audit-unavailable',
+} as const;
+
+function questionOf(
+  call: ApprovalCall,
+  { principal, admitted, rules }: Approvable,
+  demand: ApprovalDemand,
+): ApprovalQuestion {
+  const sent = sentArguments(admitted);
+  const { ports, incoming, record } = call;
+  const digest = (value: string): string => ports.audit.keyedHash('arguments', value);
+  const same = demand.caller?.remember?.same;
+  const subject: ApprovalSubject = {
+    caller: ports.approvals.callerOf(principal),
+    upstream: incoming.upstream,
+    method: admitted.rule.method,
+    name: nameOf(admitted.target) ?? '',
+    args: digest(sent.form),
+    remembered: demand.caller?.remember && digest(same === undefined ? sent.form : namedIn(sent.value, same)),
+    pin: record.target.pin,
+    rules,
+  };
+  return {
+    ...{ subject, demand },
+    decisionId: incoming.id,
+    owner: callerKeyOf(principal),
+    content: () => contentOf(call, principal, admitted, sent.text),
+  };
+}
+
+/** The arguments as they will be forwarded. */
+type SentArguments = {
+  readonly text: string;
+  readonly value: Json;
+  /** Equal for all spellings of the same arguments, as far as no reader could tell them apart. */
+  readonly form: string;
+};
+
+function sentArguments(admitted: AdmittedMessage): SentArguments {
+  const { target, edits } = admitted;
+  if (target.kind === 'resource') {
+    const text = JSON.stringify({ uri: target.uri });
+    return { text, value: { uri: target.uri }, form: text };
+  }
+  const forwarded = applyEdits(admitted.text, edits);
+  const span = spanOf(forwarded, ['params', 'arguments']);
+  if (span === undefined) return { text: '{}', value: {}, form: '{}' };
+  const text = forwarded.slice(span.start, span.end);
+  const value = JSON.parse(text) as Json;
+  // Numbers that no double holds are told apart by their spelling alone.
+  const canonical = canonicalForm(value, !hasInexactNumber(forwarded, span));
+  return { text, value, form: canonical.ok ? canonical.text : text };
+}
+
+/** The arguments that a rule names, as one text; what is absent is told from null. */
+function namedIn(value: Json, pointers: readonly string[]): string {
+  return JSON.stringify(pointers.map((pointer) => [pointer, ...valuesAt(value, stepsOf(pointer))]));
+}
+
+function valuesAt(value: Json, steps: readonly string[]): readonly Json[] {
+  let found: Json | undefined = value;
+  for (const step of steps) {
+    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, step)) return [];
+    found = (found as JsonObject)[step];
+  }
+  return found === undefined ? [] : [found];
+}
+
+/** What the person is shown. */
+async function contentOf(
+  call: ApprovalCall,
+  principal: Principal,
+  admitted: AdmittedMessage,
+  args: string,
+): Promise<ApprovalContent> {
+  const { record, snapshot, ports } = call;
+  const { flows } = snapshot.policies;
+  const history =
+    flows === undefined ? undefined : await ports.flows.read(historiesRead(principal), flows.sought, flows.keepMs);
+  const received = history instanceof Map ? [...history.keys()].sort() : [];
+  const { target } = admitted;
+  const name = nameOf(target) ?? '';
+  const pinned =
+    target.kind === 'tool' || target.kind === 'prompt'
+      ? snapshot.catalogFor(admitted).statusOf(target.kind, name)
+      : undefined;
+  return {
+    args,
+    definition: pinned?.pinned?.definition,
+    selfReported: record.client.selfReported,
+    labels: received,
+    findings: record.findings.filter(({ direction }) => direction === 'to-upstream'),
+    sensitive: (sensitiveFieldsOf(call, target)?.arguments ?? []).map(({ pointer }) => pointer),
+  };
+}
+
+type Unapproved = Exclude<ApprovalOutcome, { readonly kind: 'granted' }>;
+
+function refusalOf(demand: ApprovalDemand, outcome: Unapproved, waits: Waiting): Refusal {
+  const [policy = '', rule = ''] = (demand.rules[0] ?? '').split(/\/(.*)/s, 2);
+  const named = { policy, rule };
+  switch (outcome.kind) {
+    case 'waiting':
+      return refuseWith(outcome.isLate ? 'approval-expired' : 'approval-required', {
+        ...named,
+        ...waits(outcome.approval, outcome.isNew),
+      });
+    case 'denied': {
+      const seconds = Math.max(1, Math.ceil((outcome.approval.expiresAtMs - Date.now()) / MS_PER_SECOND));
+      return refuseWith('approval-denied', { ...named, retryAfterSeconds: seconds });
+    }
+    case 'mismatch':
+      return refuseWith('approval-mismatch', named);
+    case 'crowded':
+      return refuseWith('approval-required', {
+        ...named,
+        advice: 'Too many requests wait for an answer already, so nobody was asked. Have some of them answered first.',
+      });
+    case 'too-large':
+      return refuseWith('approval-required', {
+        ...named,
+        advice: 'Nobody was asked, because the arguments are too large to be shown to a person. Send less at once.',
+      });
+    case 'unavailable':
+      return refuseWith('store-unavailable', named);
+    case 'unrecorded':
+      return refuseWith('audit-unavailable', named);
+  }
+}
+
+const MS_PER_SECOND = 1000;
+
+/** Whom the request waits for, and how its client is to ask them. */
+function waitingFor(
+  call: ApprovalCall,
+  { admitted }: Approvable,
+  approval: Approval,
+  isNew: boolean,
+): Pick<Deny, 'advice' | 'ask'> {
+  const open = openParties(approval);
+  if (!open.includes('caller')) return { advice: `Approval ${approval.id} waits for a reviewer.` };
+  const url = call.ports.approvals.linkTo(approval.id);
+  const form = formOf(approval, admitted);
+  const advice = `Approval ${approval.id}: the person on whose behalf the request is made opens ${url}`;
+  if (!isNew) return { advice: `It is still waiting. ${advice}` };
+  if (form !== undefined && admitted.elicitation.includes('form'))
+    return { advice, ask: { mode: 'form', message: form, id: approval.id } };
+  return admitted.elicitation.includes('url')
+    ? { advice, ask: { mode: 'url', url, message: MESSAGE, id: approval.id } }
+    : { advice };
+}
+
+const MESSAGE = 'A policy of this gateway asks you to approve a request before it is carried out.';
+
+/** The most characters that a form shows of arguments. */
+const MAX_FORM_CHARACTERS = 2_000;
+
+/**
+ * The text of the form that the client answers; undefined where the rules ask for more, or where the arguments do not fit
+ * into it as they are: then the person follows the link, and is never shown a shortened form.
+ */
+function formOf(approval: Approval, admitted: AdmittedMessage): string | undefined {
+  if (approval.demand.caller?.proof !== 'client') return undefined;
+  const { text } = sentArguments(admitted);
+  if (text.length > MAX_FORM_CHARACTERS || unseenCharacters(text).size > 0) return undefined;
+  const { upstream, name } = approval.subject;
+  const reasons = approval.demand.reasons.map((reason) => `\n${reason}`).join('');
+  return `${MESSAGE}${reasons}\n\n${upstream}: ${name}\n${text}`;
+}
+
+/** What the client has answered to the form of the gateway: counted as an answer, and then what became of the approval. */
+async function takeFormAnswer(
+  { ports }: ApprovalCall,
+  { admitted, principal }: Approvable,
+  question: ApprovalQuestion,
+): Promise<ApprovalOutcome | undefined> {
+  const answers = paramsOf(admitted)['inputResponses'];
+  const answer = isObject(answers) ? answers[APPROVAL_KEY] : undefined;
+  if (!isObject(answer) || question.demand.caller?.proof !== 'client') return undefined;
+  const standing = await ports.approvals.consult(question);
+  // What was not asked before was not answered either.
+  if (standing.kind !== 'waiting' || standing.isNew) return standing;
+  await ports.approvals.answerByForm(standing.approval.id, principal, isYes(answer));
+  return ports.approvals.consult(question);
+}

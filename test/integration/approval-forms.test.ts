@@ -1,0 +1,123 @@
+// Approvals that a client answers by a form: asked, held, refused and used, in each way in which a client can be asked.
+
+import { afterEach, describe, expect, it } from 'vitest';
+import { decisionOf, textOf, UPSTREAM } from '../support/gateway.js';
+import type { JsonObject } from '../support/json.js';
+import { connectAsked } from '../support/sdk-clients.js';
+import { callStateless, openSession, type Reply, requestStateless, resultOf } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
+
+const WRITE = { id: 'x', text: 'y' };
+const POLICY = `version: 1
+policy: open
+rules:
+  - {id: all, effect: allow, who: {anyone: true}, what: {upstreams: ["*"], tools: ["*"]}}
+  - id: ask
+    effect: require
+    who: {anyone: true}
+    what: {upstreams: ["*"], tools: [write_record]}
+    reason: Writes to production.
+    approval: {by: caller, proof: client}
+`;
+const rig = sharedGateway({ policies: { open: POLICY } });
+afterEach(() => {
+  rig.upstream.repent();
+  rig.upstream.forget();
+});
+
+const as = async (sub: string) => rig.as(await rig.gateway.token(UPSTREAM, { sub }));
+const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
+const FORM = { [CAPABILITIES]: { elicitation: { form: {} } } };
+const KEY = 'gw.approval';
+const yes = { action: 'accept', content: { approve: true } };
+
+const reasonOf = (reply: Reply): unknown => decisionOf(reply).reason;
+const calls = (): number => rig.upstream.uses().filter((use) => JSON.stringify(use).includes('write_record')).length;
+
+async function answer(sub: string, response: JsonObject, args: JsonObject = WRITE): Promise<Reply> {
+  const params = { name: 'write_record', arguments: args, inputResponses: { [KEY]: response }, _meta: FORM };
+  return requestStateless(await as(sub), 'tools/call', params);
+}
+
+describe('a stateless client', () => {
+  it('is asked by an input-required result that shows the whole call, and may go on once', async () => {
+    const asked = resultOf(await callStateless(await as('ada'), 'write_record', WRITE, FORM));
+    expect(asked['resultType']).toBe('input_required');
+    const { method, params } = (asked['inputRequests'] as JsonObject)[KEY] as { method: string; params: JsonObject };
+    expect(method).toBe('elicitation/create');
+    expect(params['mode']).toBe('form');
+    for (const part of ['Writes to production.', 'write_record', '"id":"x"', '"text":"y"'])
+      expect(params['message']).toContain(part);
+    expect(calls()).toBe(0);
+    expect((await answer('ada', yes)).text).not.toContain('isError":true');
+    expect(calls()).toBe(1);
+    expect(resultOf(await callStateless(await as('ada'), 'write_record', WRITE, FORM))['resultType']).toBe('input_required');
+  });
+
+  it.each<readonly [string, JsonObject]>([
+    ['decline', { action: 'decline' }],
+    ['cancel', { action: 'cancel' }],
+    ['an accept without a yes', { action: 'accept', content: {} }],
+    ['an accept with a no', { action: 'accept', content: { approve: false } }],
+    ['an accept with a text', { action: 'accept', content: { approve: 'true' } }],
+  ])('is refused by %s, and nobody is asked again', async (what, response) => {
+    const sub = `no-${what.replaceAll(' ', '-')}`;
+    await callStateless(await as(sub), 'write_record', WRITE, FORM);
+    expect(reasonOf(await answer(sub, response))).toBe('approval-denied');
+    expect(reasonOf(await callStateless(await as(sub), 'write_record', WRITE, FORM))).toBe('approval-denied');
+    expect(calls()).toBe(0);
+  });
+
+  it('has answered nothing that it was not asked', async () => {
+    expect(resultOf(await answer('bob', yes))['resultType']).toBe('input_required');
+    expect(calls()).toBe(0);
+  });
+
+  it('is asked anew for other arguments', async () => {
+    await callStateless(await as('cy'), 'write_record', WRITE, FORM);
+    expect(resultOf(await answer('cy', yes, { id: 'x', text: 'other' }))['resultType']).toBe('input_required');
+    expect(calls()).toBe(0);
+  });
+
+  it.each<readonly [string, string]>([
+    ['invisible characters', 'a\u200bb'],
+    ['characters that turn the text around', 'a\u202eb'],
+    ['more than a form shows', 'z'.repeat(2_001)],
+  ])('is never shown a form with %s', async (what, text) => {
+    const sub = `link-${what.length}`;
+    const refused = await callStateless(await as(sub), 'write_record', { id: 'x', text }, FORM);
+    expect(reasonOf(refused)).toBe('approval-required');
+    expect(textOf(resultOf(refused))).toContain('/.well-known/sallyport/approve/');
+  });
+
+  it('is told the link where it can be asked nothing', async () => {
+    const refused = await callStateless(await as('dan'), 'write_record', WRITE);
+    expect(reasonOf(refused)).toBe('approval-required');
+    expect(textOf(resultOf(refused))).toContain('/.well-known/sallyport/approve/');
+  });
+});
+
+describe('a client with a session', () => {
+  it.each<readonly [string, Parameters<typeof connectAsked>[2], string]>([
+    ['goes on with a yes', { content: { approve: true } }, 'used'],
+    ['is refused by a no', { action: 'decline' }, 'approval-denied'],
+  ])('is asked on the stream of its call, and %s', async (_what, response, end) => {
+    const { url, token = '' } = await as(`session-${end}`);
+    const { client, asked, close } = await connectAsked(url, token, response);
+    try {
+      const result = await client.callTool({ name: 'write_record', arguments: WRITE });
+      expect(asked).toHaveLength(1);
+      expect(calls()).toBe(end === 'used' ? 1 : 0);
+      expect(JSON.stringify(result).includes('approval-denied')).toBe(end !== 'used');
+    } finally {
+      await close();
+    }
+  });
+
+  it('is told the link where its session declared no form', async () => {
+    const session = await openSession(await as('eve'));
+    const refused = await session.call('write_record', WRITE);
+    expect(reasonOf(refused)).toBe('approval-required');
+    expect(textOf(resultOf(refused))).toContain('/.well-known/sallyport/approve/');
+  });
+});

@@ -1,0 +1,317 @@
+// What becomes of an approval, step by step and when two replicas act at once.
+
+import { describe, expect, it } from 'vitest';
+import { APPROVAL_BOUNDS, type ApprovalTable, createApprovalService } from '../../../src/approvals/service.js';
+import type { ApprovalQuestion, ApprovalVoice } from '../../../src/policy/approval.js';
+import type { ApprovalDemand } from '../../../src/policy/approval-terms.js';
+import type { ApprovalEvent } from '../../../src/policy/security-events.js';
+import { createMemoryTable } from '../../../src/state/shared-table.js';
+
+const MINUTE = 60_000;
+
+const CALLER_DEMAND: ApprovalDemand = {
+  rules: ['p/ask'],
+  reasons: [],
+  caller: { proof: 'login', remember: undefined },
+  reviewer: undefined,
+  expiresMs: 10 * MINUTE,
+  useMs: 2 * MINUTE,
+};
+const REVIEWER_DEMAND: ApprovalDemand = {
+  ...CALLER_DEMAND,
+  caller: undefined,
+  reviewer: { groups: [['sre']], count: 1 },
+};
+
+const ANA = { issuer: 'https://id.example', subject: 'ana', match: undefined };
+
+type Change = { demand?: ApprovalDemand; subject?: Partial<ApprovalQuestion['subject']>; decisionId?: string };
+
+function questionOf({ demand = CALLER_DEMAND, subject, decisionId = 'decision-1' }: Change = {}): ApprovalQuestion {
+  return {
+    demand,
+    decisionId,
+    owner: 'ana',
+    subject: {
+      caller: { ...ANA, issuerName: 'main', client: 'agent', actors: [] },
+      upstream: 'github',
+      method: 'tools/call',
+      name: 'delete_repository',
+      args: 'digest-1',
+      remembered: undefined,
+      pin: 'pin-1',
+      rules: 'rules-1',
+      ...subject,
+    },
+    content: () => ({
+      args: '{}',
+      definition: undefined,
+      selfReported: undefined,
+      labels: [],
+      findings: [],
+      sensitive: [],
+    }),
+  };
+}
+
+const BY_ANA: ApprovalVoice = { party: 'caller', person: ANA, proof: 'login', groups: [] };
+const reviewer = (subject: string, more: Partial<ApprovalVoice> = {}): ApprovalVoice => ({
+  party: 'reviewer',
+  person: { issuer: 'https://id.example', subject, match: undefined },
+  proof: 'token',
+  groups: ['sre'],
+  ...more,
+});
+
+function rig() {
+  const clock = { nowMs: 1_000_000 };
+  const events: ApprovalEvent[] = [];
+  const audit = { isWritable: true };
+  const table: ApprovalTable = createMemoryTable(() => clock.nowMs, APPROVAL_BOUNDS);
+  const create = () =>
+    createApprovalService({
+      table,
+      now: () => clock.nowMs,
+      record: async (event) => {
+        if (audit.isWritable) events.push(event);
+        return audit.isWritable;
+      },
+      emit: () => undefined,
+    });
+  const replicas = [create(), create()] as const;
+  const changes = () => events.map(({ change }) => change);
+  return { clock, events, audit, replicas, changes, service: replicas[0] };
+}
+
+type Rig = ReturnType<typeof rig>;
+
+async function ask({ service }: Rig, change: Change = {}): Promise<string> {
+  const outcome = await service.consult(questionOf(change));
+  if (outcome.kind !== 'waiting') throw new Error(`it is ${outcome.kind}`);
+  return outcome.approval.id;
+}
+
+async function consume({ service }: Rig, change: Change = {}) {
+  const outcome = await service.consult(questionOf(change));
+  return outcome.kind === 'granted' ? outcome.use() : outcome.kind;
+}
+
+describe('an approval by the caller', () => {
+  it('is asked once by equal requests, granted, and used once', async () => {
+    const run = rig();
+    const all = await Promise.all(Array.from({ length: 10 }, () => run.service.consult(questionOf())));
+    expect(all.map(({ kind }) => kind)).toEqual(Array.from({ length: 10 }, () => 'waiting'));
+    const ids = new Set(all.map((one) => ('approval' in one ? one.approval.id : '')));
+    expect(ids.size).toBe(1);
+    const [id = ''] = ids;
+    expect(await run.service.answer(id, 'granted', BY_ANA)).toMatchObject({ kind: 'taken' });
+    expect(await consume(run)).toBe('used');
+    expect(await consume(run)).toBe('waiting');
+    expect(run.changes()).toEqual(['requested', 'granted', 'used', 'requested']);
+  });
+
+  it('lets one of two uses at once on two replicas pass', async () => {
+    const run = rig();
+    const id = await ask(run);
+    await run.service.answer(id, 'granted', BY_ANA);
+    const found = await Promise.all(run.replicas.map((one) => one.consult(questionOf())));
+    const used = await Promise.all(found.map((one) => (one.kind === 'granted' ? one.use() : one.kind)));
+    expect(used.sort()).toEqual(['taken', 'used']);
+  });
+
+  const others: readonly (readonly [string, Partial<ApprovalQuestion['subject']>, string])[] = [
+    ['other arguments', { args: 'digest-2' }, 'waiting'],
+    ['another tool', { name: 'delete_branch' }, 'waiting'],
+    ['another upstream', { upstream: 'gitlab' }, 'waiting'],
+    ['another method', { method: 'prompts/get' }, 'waiting'],
+    ['another client', { caller: { ...ANA, issuerName: 'main', client: 'other', actors: [] } }, 'waiting'],
+    ['another actor', { caller: { ...ANA, issuerName: 'main', client: 'agent', actors: [ANA] } }, 'waiting'],
+    ['another pin', { pin: 'pin-2' }, 'mismatch'],
+    ['another text of the rules', { rules: 'rules-2' }, 'mismatch'],
+  ];
+  it.each(others)('is no yes to %s', async (_what, subject, kind) => {
+    const run = rig();
+    const id = await ask(run);
+    await run.service.answer(id, 'granted', BY_ANA);
+    expect((await run.service.consult(questionOf({ subject }))).kind).toBe(kind);
+  });
+
+  it('is void after a mismatch, and asked anew', async () => {
+    const run = rig();
+    const id = await ask(run);
+    await run.service.answer(id, 'granted', BY_ANA);
+    expect(await consume(run, { subject: { pin: 'pin-2' } })).toBe('mismatch');
+    expect(await consume(run)).toBe('waiting');
+    expect(await run.service.find(id)).toMatchObject({ state: 'void' });
+  });
+
+  it.each<readonly [string, ApprovalVoice, string]>([
+    ['another person', { ...BY_ANA, person: { ...ANA, subject: 'eve' } }, 'not-the-caller'],
+    [
+      'the same subject of another issuer',
+      { ...BY_ANA, person: { ...ANA, issuer: 'https://b.example' } },
+      'not-the-caller',
+    ],
+    ['a form where a login is asked for', { ...BY_ANA, proof: 'client' }, 'no-proof'],
+    ['a reviewer who is not asked', reviewer('rob'), 'not-asked'],
+  ])('is not granted by %s', async (_who, voice, why) => {
+    const run = rig();
+    const id = await ask(run);
+    expect(await run.service.answer(id, 'granted', voice)).toEqual({ kind: 'refused', why });
+    expect(await consume(run)).toBe('waiting');
+  });
+
+  it('expires unanswered, and its end is recorded once', async () => {
+    const run = rig();
+    const id = await ask(run);
+    run.clock.nowMs += 10 * MINUTE;
+    await Promise.all(run.replicas.map((one) => one.expireOverdue()));
+    expect(run.changes()).toEqual(['requested', 'expired']);
+    expect(await run.service.answer(id, 'granted', BY_ANA)).toMatchObject({ kind: 'over' });
+    expect(await consume(run)).toBe('waiting');
+  });
+
+  it('expires unused, and the next request is told so', async () => {
+    const run = rig();
+    const id = await ask(run);
+    await run.service.answer(id, 'granted', BY_ANA);
+    run.clock.nowMs += 2 * MINUTE;
+    expect(await run.service.consult(questionOf())).toMatchObject({ kind: 'waiting', isLate: true });
+    expect(run.changes()).toEqual(['requested', 'granted', 'expired', 'requested']);
+  });
+
+  it('does not outlive a clock that is set back', async () => {
+    const run = rig();
+    const id = await ask(run);
+    await run.service.answer(id, 'granted', BY_ANA);
+    run.clock.nowMs -= 60 * MINUTE;
+    expect(await consume(run)).toBe('waiting');
+  });
+
+  it('is refused for as long as the question would have stood, without being asked again', async () => {
+    const run = rig();
+    const id = await ask(run);
+    await run.service.answer(id, 'denied', BY_ANA);
+    run.clock.nowMs += 9 * MINUTE;
+    expect(await consume(run)).toBe('denied');
+    run.clock.nowMs += MINUTE;
+    expect(await consume(run)).toBe('waiting');
+  });
+
+  it('counts nothing that the audit log does not have', async () => {
+    const run = rig();
+    const id = await ask(run);
+    run.audit.isWritable = false;
+    expect(await run.service.answer(id, 'granted', BY_ANA)).toEqual({ kind: 'unrecorded' });
+    run.audit.isWritable = true;
+    expect(await consume(run)).toBe('waiting');
+    const second = await ask(run);
+    await run.service.answer(second, 'granted', BY_ANA);
+    run.audit.isWritable = false;
+    expect(await consume(run)).toBe('unrecorded');
+    expect(await consume(run, { subject: { args: 'digest-9' } })).toBe('unrecorded');
+  });
+
+  it('is bounded per caller', async () => {
+    const run = rig();
+    const kinds: string[] = [];
+    for (let index = 0; index < 25; index += 1) kinds.push(await consume(run, { subject: { args: `a${index}` } }));
+    expect(kinds.filter((kind) => kind === 'waiting')).toHaveLength(20);
+    expect(kinds.slice(20)).toEqual(Array.from({ length: 5 }, () => 'crowded'));
+  });
+});
+
+describe('a yes that is remembered', () => {
+  const demand: ApprovalDemand = {
+    ...CALLER_DEMAND,
+    caller: { proof: 'login', remember: { forMs: 10 * MINUTE, same: ['/repo'] } },
+  };
+  const with_ = (subject: Partial<ApprovalQuestion['subject']>) => ({
+    demand,
+    subject: { remembered: 'repo-a', ...subject },
+  });
+
+  async function granted(): Promise<Rig> {
+    const run = rig();
+    const id = await ask(run, with_({}));
+    await run.service.answer(id, 'granted', BY_ANA);
+    expect(await consume(run, with_({}))).toBe('used');
+    return run;
+  }
+
+  it('counts again for equal named arguments, and each use is recorded with its id', async () => {
+    const run = await granted();
+    expect(await consume(run, { ...with_({ args: 'digest-2' }), decisionId: 'decision-2' })).toBe('used');
+    expect(run.events.at(-1)).toMatchObject({ change: 'used', isRemembered: true, decisionId: 'decision-2' });
+  });
+
+  it.each<readonly [string, Partial<ApprovalQuestion['subject']>]>([
+    ['other named arguments', { remembered: 'repo-b', args: 'x' }],
+    ['another pin', { pin: 'pin-2', args: 'x' }],
+    ['another text of the rules', { rules: 'rules-2', args: 'x' }],
+    ['another client', { caller: { ...ANA, issuerName: 'main', client: 'other', actors: [] }, args: 'x' }],
+  ])('does not count for %s', async (_what, subject) => {
+    const run = await granted();
+    expect(await consume(run, with_(subject))).toBe('waiting');
+  });
+
+  it('ends with its time', async () => {
+    const run = await granted();
+    run.clock.nowMs += 10 * MINUTE;
+    expect(await consume(run, with_({ args: 'digest-2' }))).toBe('waiting');
+  });
+});
+
+describe('an approval by reviewers', () => {
+  it('needs as many people as the rule says', async () => {
+    const run = rig();
+    const demand = { ...REVIEWER_DEMAND, reviewer: { groups: [['sre'], ['leads']], count: 2 } };
+    const id = await ask(run, { demand });
+    const both = { groups: ['sre', 'leads'] };
+    expect(await run.service.answer(id, 'granted', reviewer('rob'))).toEqual({ kind: 'refused', why: 'not-in-group' });
+    expect(await run.service.answer(id, 'granted', reviewer('rob', both))).toMatchObject({ kind: 'taken' });
+    expect(await consume(run, { demand })).toBe('waiting');
+    expect(await run.service.answer(id, 'granted', reviewer('rob', both))).toEqual({
+      kind: 'refused',
+      why: 'answered-before',
+    });
+    expect(await run.service.answer(id, 'granted', reviewer('sue', both))).toMatchObject({ kind: 'taken' });
+    expect(await consume(run, { demand })).toBe('used');
+  });
+
+  it.each<readonly [string, ApprovalVoice, string]>([
+    ['the caller', reviewer('ana'), 'is-caller'],
+    [
+      'the caller under another identity',
+      reviewer('a2', { person: { issuer: 'https://b.example', subject: 'a2', match: 'e1' } }),
+      'is-caller',
+    ],
+    ['an actor of the caller', reviewer('bot'), 'is-actor'],
+    ['somebody outside the group', reviewer('rob', { groups: [] }), 'not-in-group'],
+    ['the break-glass token', reviewer('glass', { groups: 'any', mayOnlyDeny: true }), 'no-proof'],
+  ])('is not granted by %s', async (_who, voice, why) => {
+    const run = rig();
+    const actors = [{ issuer: 'https://id.example', subject: 'bot' }];
+    const caller = { ...ANA, match: 'e1', issuerName: 'main', client: 'agent', actors };
+    const id = await ask(run, { demand: REVIEWER_DEMAND, subject: { caller } });
+    expect(await run.service.answer(id, 'granted', voice)).toEqual({ kind: 'refused', why });
+  });
+
+  it('is refused by the break-glass token', async () => {
+    const run = rig();
+    const id = await ask(run, { demand: REVIEWER_DEMAND });
+    const voice = reviewer('glass', { groups: 'any', mayOnlyDeny: true });
+    expect(await run.service.answer(id, 'denied', voice)).toMatchObject({ kind: 'taken' });
+    expect(await consume(run, { demand: REVIEWER_DEMAND })).toBe('denied');
+  });
+
+  it('needs a yes of both parties where both are asked', async () => {
+    const run = rig();
+    const demand = { ...CALLER_DEMAND, reviewer: { groups: [], count: 1 } };
+    const id = await ask(run, { demand });
+    await run.service.answer(id, 'granted', reviewer('rob'));
+    expect(await consume(run, { demand })).toBe('waiting');
+    await run.service.answer(id, 'granted', BY_ANA);
+    expect(await consume(run, { demand })).toBe('used');
+  });
+});
