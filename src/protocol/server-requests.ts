@@ -89,6 +89,12 @@ const INPUT_REQUIRED_METHODS: ReadonlySet<string> = new Set(['tools/call', 'prom
 const OWN_KEY_PREFIX = 'gw.';
 /** The key under which the gateway asks for an approval. */
 export const APPROVAL_KEY = 'gw.approval';
+
+/** Whether a plain yes stands in the answer to the gateway's form. Decline and cancel refuse, and so does what is unclear. */
+export function isApproved({ action, content }: JsonObject): boolean {
+  return action === 'accept' && isObject(content) && content['approve'] === true;
+}
+
 /** A result with more input requests is refused. */
 const MAX_INPUT_REQUESTS = 64;
 const NO_MEMBERS: JsonObject = {};

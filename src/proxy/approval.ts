@@ -27,10 +27,9 @@ import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import { applyEdits, hasInexactNumber, spanOf } from '../protocol/json/json.js';
 import { isObject, type Json, type JsonObject, type ServerRequestName } from '../protocol/jsonrpc.js';
 import { paramsOf } from '../protocol/params.js';
-import { APPROVAL_KEY } from '../protocol/server-requests.js';
+import { APPROVAL_KEY, isApproved } from '../protocol/server-requests.js';
 import { unseenCharacters } from '../text/escaping.js';
 import { stepsOf } from '../text/json-members.js';
-import { isYes } from './features/approval-form.js';
 import { nameOf, type RequestContext, sensitiveFieldsOf } from './request-context.js';
 
 /** A request that somebody has to approve. */
@@ -323,6 +322,6 @@ async function takeFormAnswer(
   const standing = await ports.approvals.consult(question);
   // What was not asked before was not answered either.
   if (standing.kind !== 'waiting' || standing.isNew) return standing;
-  await ports.approvals.answerByForm(standing.approval.id, principal, isYes(answer));
+  await ports.approvals.answerByForm(standing.approval.id, principal, isApproved(answer));
   return ports.approvals.consult(question);
 }

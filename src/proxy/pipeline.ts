@@ -91,8 +91,28 @@ async function runStages(call: RequestContext<AnyPort>): Promise<Refusal | undef
   const inFlight = claimId(call, caller, admitted);
   if (inFlight !== undefined) return inFlight;
 
+  return admitted.serverRequestId === undefined
+    ? authorizeAndForward(call, principal, admitted)
+    : takeReply(call, principal, admitted);
+}
+
+/** A reply is for the server that asked, or for the gateway. */
+function takeReply(
+  call: RequestContext<AnyPort>,
+  principal: Principal,
+  admitted: AdmittedMessage,
+): Promise<Refusal | undefined> {
   const approval = approvalAnsweredBy(admitted);
-  if (approval !== undefined) return takeFormReply(call, principal, admitted, approval);
+  return approval === undefined
+    ? authorizeAndForward(call, principal, admitted)
+    : takeFormReply(call, principal, admitted, approval);
+}
+
+async function authorizeAndForward(
+  call: RequestContext<AnyPort>,
+  principal: Principal,
+  admitted: AdmittedMessage,
+): Promise<Refusal | undefined> {
   const authorized = await authorize(call, CLIENT_MESSAGE, { call, principal, admitted });
   if (!('kind' in authorized)) return await exchange(call, authorized);
   return mayHold(authorized, admitted) ? holdThenForward(call, principal, admitted, authorized) : authorized;

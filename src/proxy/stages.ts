@@ -18,7 +18,7 @@ import {
 import type { Catalog } from '../policy/definitions.js';
 import { type AuthorizedRequest, enforce } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
-import { addFindings, addLatency, fold, type RecordFacts, type Staged } from '../policy/record.js';
+import { addFindings, addLatency, type RecordFacts, type Staged } from '../policy/record.js';
 import { isAppUri } from '../policy/uris.js';
 import { type AdmittedArray, admitPost, copyAdmitted } from '../protocol/admission.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
@@ -34,7 +34,7 @@ import { after } from '../text/after.js';
 import { authenticateAgain, checkSession } from './access-lease.js';
 import { type Approvable, approvableOf, findApproval } from './approval.js';
 import { decideTarget, decideVisible, queryFor, type StageOutcome, take } from './authorization.js';
-import { enforceFlows, type FlowOutcome } from './flows.js';
+import { enforceFlows } from './flows.js';
 import { isRead, readMessage, refuseReadError, turnsOf } from './message-reading.js';
 import type { AnyPort, AuthnError, Snapshot } from './ports.js';
 import { admissionFacts, decisionFacts, mendingFindings, shadowFacts } from './record-facts.js';

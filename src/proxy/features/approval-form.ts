@@ -8,8 +8,8 @@ import { callerKeyOf, type Principal } from '../../policy/principal.js';
 import { fold } from '../../policy/record.js';
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { renderJson } from '../../protocol/json/request-ids.js';
-import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
 import { elicitationOf, type UserPrompt } from '../../protocol/responses.js';
+import { isApproved } from '../../protocol/server-requests.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type { Outgoing } from '../../protocol/transport.js';
 import { createQuota } from '../../state/bounds.js';
@@ -34,11 +34,6 @@ export function approvalAnsweredBy({ message, serverRequestId }: AdmittedMessage
   return typeof id === 'string' && id.startsWith(OWN_ID) ? id.slice(OWN_ID.length) : undefined;
 }
 
-/** Whether a plain yes stands in what a client answered. Decline and cancel refuse, and so does whatever is unclear. */
-export function isYes({ action, content }: JsonObject): boolean {
-  return action === 'accept' && isObject(content) && content['approve'] === true;
-}
-
 /** A reply to the gateway itself is decided as any use of the protocol is, and answered once. */
 const REPLY: Stages<VerifiedCall<AnyPort> & { readonly admitted: AdmittedMessage }> = {
   decide: (reply) => ({
@@ -61,7 +56,8 @@ export async function takeFormReply(
   if ('kind' in authorized) return authorized;
   const { message } = admitted;
   // An error is no answer: the question stands, and can be answered otherwise.
-  if (message.kind === 'result') await call.ports.approvals.answerByForm(approval, principal, isYes(message.result));
+  if (message.kind === 'result')
+    await call.ports.approvals.answerByForm(approval, principal, isApproved(message.result));
   fold(call.record, { result: { status: 'ok', http: ACCEPTED } });
   call.outgoing.send(ACCEPTED, {}, '');
   return undefined;

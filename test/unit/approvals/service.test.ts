@@ -77,6 +77,7 @@ function rig() {
         return audit.isWritable;
       },
       emit: () => undefined,
+      isAsked: () => true,
     });
   const replicas = [create(), create()] as const;
   const changes = () => events.map(({ change }) => change);
@@ -165,7 +166,7 @@ describe('an approval by the caller', () => {
     const run = rig();
     const id = await ask(run);
     run.clock.nowMs += 10 * MINUTE;
-    await Promise.all(run.replicas.map((one) => one.expireOverdue()));
+    await Promise.all(run.replicas.map((one) => one.review()));
     expect(run.changes()).toEqual(['requested', 'expired']);
     expect(await run.service.answer(id, 'granted', BY_ANA)).toMatchObject({ kind: 'over' });
     expect(await consume(run)).toBe('waiting');
