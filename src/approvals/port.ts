@@ -14,9 +14,12 @@ const LOOK_EVERY_MS = 250;
 /** `settings`: those in force. */
 export function createApprovalPort(
   { consult, answer, find }: Pick<ApprovalService, 'consult' | 'answer' | 'find'>,
-  settings: () => Pick<Settings, 'publicUrl'>,
+  settings: () => Pick<Settings, 'publicUrl' | 'issuers'>,
   now: () => number,
 ): ApprovalPort {
+  /** The claim that tells one person, by which a login and a token are compared. */
+  const matchClaim = ({ issuer }: Principal): string | undefined => settings().issuers.get(issuer)?.login?.match;
+
   async function isWaiting(id: string): Promise<boolean> {
     const found = await find(id);
     return typeof found !== 'string' && stateOf(found, now()) === 'waiting';
@@ -24,12 +27,12 @@ export function createApprovalPort(
 
   return {
     consult,
-    callerOf,
+    callerOf: (principal) => callerOf(principal, matchClaim(principal)),
     linkTo: (id) => new URL(`${APPROVAL_PATH}${id}`, settings().publicUrl).href,
     answerByForm: (id, principal, isGranted) =>
       answer(id, isGranted ? 'granted' : 'denied', {
         ...{ party: 'caller', proof: 'client', groups: [] },
-        person: callerOf(principal),
+        person: callerOf(principal, matchClaim(principal)),
       }),
     async waitForAnswer(id, withinMs, signal) {
       const endMs = performance.now() + withinMs;
@@ -39,11 +42,13 @@ export function createApprovalPort(
   };
 }
 
-function callerOf(principal: Principal): ApprovalCaller {
-  const { issuer, issuerUrl, subject, client, actors } = principal;
+function callerOf(principal: Principal, match: string | undefined): ApprovalCaller {
+  const { issuer, issuerUrl, subject, client, actors, claims } = principal;
+  const value = match !== undefined && Object.hasOwn(claims, match) ? claims[match] : undefined;
   return {
     ...{ issuer: issuerUrl, issuerName: issuer, subject, client },
-    match: undefined,
+    // Empty, it would make one person of all.
+    match: typeof value === 'string' && value !== '' ? value : undefined,
     actors: actors.map((actor) => identityOfActor(actor, principal)),
   };
 }

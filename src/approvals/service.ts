@@ -22,6 +22,7 @@ import {
   stateOf,
 } from '../policy/approval.js';
 import type { Emit } from '../policy/events.js';
+import type { ReplayStore } from '../policy/obligations.js';
 import type { ApprovalEvent } from '../policy/security-events.js';
 import type { Kept, RecordTimes, SharedTable } from '../state/shared-table.js';
 
@@ -34,6 +35,8 @@ export type ApprovalServicePorts = {
   /** Writes the change to the audit log; false if it cannot be made durable. */
   readonly record: (change: ApprovalEvent) => Promise<boolean>;
   readonly emit: Emit;
+  /** True once for each key, whose uses count per owner. */
+  readonly useOnce: ReplayStore['useOnce'];
   /** Whether any rule or flow in force asks for an approval. */
   readonly isAsked: () => boolean;
 };
@@ -60,13 +63,22 @@ export const APPROVAL_BOUNDS = {
 const MAX_LISTED = 1_000;
 const MAX_OVERDUE = 100;
 const REVIEW_EVERY_MS = 5_000;
+/** How long the rounds of one request may take, behind the time in which its yes could be used. */
+const ROUNDS_MS = 15 * 60 * 1000;
 const ID_BYTES = 16;
 /** Other requests may change a record between reading and writing it; more often than this is not chance. */
 const MAX_TRIES = 5;
 
 type KeptApproval = Kept<Approval>;
 
-export function createApprovalService({ table, now, record, emit, isAsked }: ApprovalServicePorts): ApprovalService {
+export function createApprovalService({
+  table,
+  now,
+  record,
+  emit,
+  isAsked,
+  useOnce,
+}: ApprovalServicePorts): ApprovalService {
   let timer: NodeJS.Timeout | undefined;
   /** Whether something waited when it was last counted, so that an end is counted too. */
   let hasWaiting = false;
@@ -173,21 +185,39 @@ export function createApprovalService({ table, now, record, emit, isAsked }: App
   async function consultOnce(question: ApprovalQuestion): Promise<ApprovalOutcome | 'changed'> {
     const found = await table.findByKey(keyOf(question.subject));
     if (found === 'unavailable') return { kind: 'unavailable' };
-    if (found === undefined) return (await recall(question)) ?? ask(question, undefined, false);
+    if (found === undefined) return begin(question, undefined, false);
     switch (stateOf(found.head, now())) {
       case 'waiting':
       case 'granted':
         return meet(found, question);
       case 'denied':
-        if (now() < found.head.expiresAtMs) return { kind: 'denied', approval: found.head };
-        break;
+        return now() < found.head.expiresAtMs
+          ? { kind: 'denied', approval: found.head }
+          : begin(question, found, false);
       case 'expired':
         await endOverdue(found);
-        return (await recall(question)) ?? ask(question, found, found.head.usableUntilMs !== undefined);
+        return begin(question, found, found.head.usableUntilMs !== undefined);
       case 'used':
+        return roundOf(found.head, question) ?? begin(question, found, false);
       case 'void':
+        return begin(question, found, false);
     }
-    return (await recall(question)) ?? ask(question, found, false);
+  }
+
+  async function begin(question: ApprovalQuestion, before: KeptApproval | undefined, isLate: boolean) {
+    return (await recall(question)) ?? ask(question, before, isLate);
+  }
+
+  function roundOf(approval: Approval, question: ApprovalQuestion): ApprovalOutcome | undefined {
+    if (question.round === undefined || !isRoundOf(approval, question.subject, now())) return undefined;
+    return { kind: 'granted', approval, use: () => useRound(question) };
+  }
+
+  /** A round of a request whose yes is used up. What its server gave for it is good for one round. */
+  async function useRound({ round = '', owner }: ApprovalQuestion): Promise<ApprovalUse> {
+    const isFirst = await useOnce(round, now() + ROUNDS_MS, owner);
+    if (isFirst === 'unavailable') return 'unavailable';
+    return isFirst ? 'used' : 'taken';
   }
 
   async function endOverdue(found: KeptApproval): Promise<void> {
@@ -321,6 +351,11 @@ async function retried<T>(run: () => Promise<T | 'changed'>, otherwise: () => T)
     return otherwise();
   }
   return otherwise();
+}
+
+/** Whether a request of this subject may be a further round of the one that used the approval. */
+function isRoundOf({ subject, usableUntilMs = 0 }: Approval, other: ApprovalSubject, nowMs: number): boolean {
+  return isSameUnderRules(subject, other) && nowMs < usableUntilMs + ROUNDS_MS;
 }
 
 function isRemembered(approval: Approval, nowMs: number): boolean {

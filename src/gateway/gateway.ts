@@ -459,6 +459,7 @@ function assemble(
     now,
     record: observability.recordApproval,
     emit: observability.emit,
+    useOnce: state.claimedReplies.useOnce,
     isAsked: () => askingRules(current.version.policies).length > 0,
   });
   const shared = {

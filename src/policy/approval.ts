@@ -165,6 +165,11 @@ export type ApprovalQuestion = Pick<Approval, 'subject' | 'demand' | 'decisionId
   readonly content: () => ApprovalContent | Promise<ApprovalContent>;
   /** Identifies the caller, whose open questions are bounded. */
   readonly owner: string;
+  /**
+   * Of a further round of a request that was approved, in which the caller answers what its server asked: identifies what
+   * the server gave it for that, so that each round passes once.
+   */
+  readonly round?: string | undefined;
 };
 
 /**

@@ -166,8 +166,15 @@ function questionOf(
     ...{ subject, demand },
     decisionId: incoming.id,
     owner: callerKeyOf(principal),
+    round: roundOf(call, admitted),
     content: () => contentOf(call, principal, admitted, sent.text),
   };
+}
+
+/** What the server gave the caller for this round of the request, sealed to both: it was opened before (input-required.ts). */
+function roundOf({ ports }: ApprovalCall, admitted: AdmittedMessage): string | undefined {
+  const state = admitted.protocol.hasInputRequired ? paramsOf(admitted)['requestState'] : undefined;
+  return typeof state === 'string' ? ports.audit.keyedHash('arguments', state) : undefined;
 }
 
 /** The arguments as they will be forwarded. */

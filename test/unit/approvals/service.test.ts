@@ -66,6 +66,7 @@ const reviewer = (subject: string, more: Partial<ApprovalVoice> = {}): ApprovalV
 function rig() {
   const clock = { nowMs: 1_000_000 };
   const events: ApprovalEvent[] = [];
+  const rounds = new Set<string>();
   const audit = { isWritable: true };
   const table: ApprovalTable = createMemoryTable(() => clock.nowMs, APPROVAL_BOUNDS);
   const create = () =>
@@ -78,6 +79,7 @@ function rig() {
       },
       emit: () => undefined,
       isAsked: () => true,
+      useOnce: async (key) => !rounds.has(key) && rounds.add(key) !== undefined,
     });
   const replicas = [create(), create()] as const;
   const changes = () => events.map(({ change }) => change);
@@ -211,6 +213,22 @@ describe('an approval by the caller', () => {
     run.audit.isWritable = false;
     expect(await consume(run)).toBe('unrecorded');
     expect(await consume(run, { subject: { args: 'digest-9' } })).toBe('unrecorded');
+  });
+
+  it('lets each further round of the request pass once', async () => {
+    const run = rig();
+    const id = await ask(run);
+    await run.service.answer(id, 'granted', BY_ANA);
+    expect(await consume(run)).toBe('used');
+    const further = async (round: string, subject = {}) => {
+      const outcome = await run.service.consult({ ...questionOf({ subject }), round });
+      return outcome.kind === 'granted' ? outcome.use() : outcome.kind;
+    };
+    expect(await further('state-1')).toBe('used');
+    expect(await further('state-1')).toBe('taken');
+    expect(await further('state-2')).toBe('used');
+    run.clock.nowMs += 17 * MINUTE;
+    expect(await further('state-3')).toBe('waiting');
   });
 
   it('is bounded per caller', async () => {
