@@ -2,6 +2,7 @@
 
 import { afterEach, describe, expect, it } from 'vitest';
 import { decisionOf, textOf, UPSTREAM } from '../support/gateway.js';
+import { jsonBody, onMethod } from '../support/hostile-acts.js';
 import type { JsonObject } from '../support/json.js';
 import { connectAsked } from '../support/sdk-clients.js';
 import { callStateless, openSession, type Reply, requestStateless, resultOf } from '../support/wire-client.js';
@@ -77,6 +78,23 @@ describe('a stateless client', () => {
     await callStateless(await as('cy'), 'write_record', WRITE, FORM);
     expect(resultOf(await answer('cy', yes, { id: 'x', text: 'other' }))['resultType']).toBe('input_required');
     expect(calls()).toBe(0);
+  });
+
+  it('is not asked again for a further round of the same call', async () => {
+    await callStateless(await as('flo'), 'write_record', WRITE, FORM);
+    const requestState = 'what the server remembers';
+    rig.upstream.obey(
+      onMethod('tools/call', ({ id = 0 }) =>
+        jsonBody({ jsonrpc: '2.0', id, result: { resultType: 'input_required', requestState } }),
+      ),
+    );
+    const first = resultOf(await answer('flo', yes));
+    rig.upstream.repent();
+    const round = { name: 'write_record', arguments: WRITE, requestState: first['requestState'] ?? '', _meta: FORM };
+    const again = async () => requestStateless(await as('flo'), 'tools/call', round);
+    expect((await again()).text).not.toContain('dev.sallyport/decision');
+    expect(reasonOf(await again())).toBe('approval-required');
+    expect(calls()).toBe(2);
   });
 
   it.each<readonly [string, string]>([
