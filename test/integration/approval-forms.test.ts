@@ -52,7 +52,9 @@ describe('a stateless client', () => {
     expect(calls()).toBe(0);
     expect((await answer('ada', yes)).text).not.toContain('isError":true');
     expect(calls()).toBe(1);
-    expect(resultOf(await callStateless(await as('ada'), 'write_record', WRITE, FORM))['resultType']).toBe('input_required');
+    expect(resultOf(await callStateless(await as('ada'), 'write_record', WRITE, FORM))['resultType']).toBe(
+      'input_required',
+    );
   });
 
   it.each<readonly [string, JsonObject]>([
