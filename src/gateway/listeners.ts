@@ -227,6 +227,7 @@ export function buildTables(
   return {
     routes,
     absent,
+    hasPages: [...settings.issuers.values()].some(({ login }) => login !== undefined),
     documents,
     hosts: servedHosts(settings.publicUrl, listenPort, localNames),
     origins: new Set([settings.publicUrl.origin, ...settings.listeners.data.allowedOrigins]),

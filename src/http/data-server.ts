@@ -21,7 +21,7 @@ import {
   type ResponseHeaders,
   sizeOfBytes,
 } from '../protocol/transport.js';
-import { createApp, openApp } from './app.js';
+import { createApp, openApp, type PlainResponse, sendPlain } from './app.js';
 import {
   createBodyReader,
   createConcurrencyLimits,
@@ -51,6 +51,8 @@ export type DataServerPorts = {
   tables(): EdgeTables | undefined;
   /** Runs the pipeline for one request. Never rejects. */
   handle(incoming: Incoming, outgoing: Outgoing): Promise<void>;
+  /** Answers a request for a page for browsers; undefined where there are none. Never rejects. */
+  readonly answerPage?: (request: IncomingMessage, path: string, query: string) => Promise<PlainResponse>;
   /** Reports a refusal that precedes authentication, for the audit log. */
   reportRefusal(refusal: EdgeRefusal, id: string, remoteAddress: string): void;
 };
@@ -178,6 +180,9 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
       case 'document':
         sendDocument(reply, found.body);
         break;
+      case 'page':
+        void showPage(request, reply, found.path, found.query);
+        break;
       case 'preflight':
         sendBuffered(reply, 204, found.headers, NO_BODY);
         break;
@@ -188,6 +193,18 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
         request.facts = { id, receivedAt, startedMs, route, query, repeated, remoteAddress, body };
         next();
       }
+    }
+  }
+
+  async function showPage(request: FastifyRequest, reply: FastifyReply, path: string, query: string): Promise<void> {
+    // Pages of other origins that may call read no page.
+    for (const name of Object.keys(corsHeaders(''))) reply.raw.removeHeader(name);
+    try {
+      const page = await ports.answerPage?.(request.raw, path, query);
+      if (page === undefined) refuse(request, reply, UNKNOWN_PATH);
+      else sendPlain(request.raw, reply, page);
+    } catch {
+      refuse(request, reply, { status: 500, reason: 'internal', upstream: undefined });
     }
   }
 

@@ -88,7 +88,7 @@ p, li, dd { max-width: 46rem } p { margin: .5rem 0 }
 th, td { text-align: left; vertical-align: top; padding: .35rem .7rem .35rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere }
 th { font-weight: 600 } thead th { border-bottom-width: 2px; white-space: nowrap } th .small { font-weight: 400 } table.sides { table-layout: fixed } table.sides th:first-child { width: 22% }
 code, pre { font: .9em/1.45 ui-monospace, monospace; overflow-wrap: anywhere } pre { background: var(--panel); border: 1px solid var(--line); padding: .6rem .8rem; margin: .4rem 0; white-space: pre-wrap; overflow: auto; max-height: 32rem }
-pre.code { white-space: pre }
+pre.code { white-space: pre } pre.whole { max-height: none } .elsewhere { font-style: italic } .note { color: var(--bad) } mark { background: var(--old); color: inherit; outline: 1px solid var(--bad) } .code-point { font-size: .85em; color: var(--bad) }
 .armed, .allow { color: var(--good) } .degraded, .review, .withheld, .changed, .pending, .unpinned, .absent { color: var(--warn) } .off, .deny, .block, .refused, .blocked, .poisoned, .invalid, .shadowed { color: var(--bad) } .state { font-weight: 600; white-space: nowrap }
 .dim { color: var(--dim) } .small { font-size: .88rem }
 td.old { background: var(--old) } td.new { background: var(--new) } td.old, td.new { padding-left: .5rem; border-left: 4px solid var(--back); white-space: pre-wrap }

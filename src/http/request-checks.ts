@@ -33,6 +33,8 @@ export type EdgeTables = {
   readonly routes: ReadonlyMap<string, EdgeRoute>;
   /** Paths that do not exist although clients may try them, with a sentence that says what to use instead. */
   readonly absent?: ReadonlyMap<string, string>;
+  /** Whether there are pages on which callers answer (src/approvals/). */
+  readonly hasPages?: boolean;
   /** Public documents by exact path (RFC 9728 metadata). */
   readonly documents: ReadonlyMap<string, string>;
   /** Accepted Host values, in lower case. */
@@ -181,12 +183,20 @@ type EdgeCheck =
       readonly repeated: ReadonlySet<string>;
     }
   | { readonly kind: 'document'; readonly body: string }
+  /** A page for browsers. */
+  | { readonly kind: 'page'; readonly path: string; readonly query: string }
   /** A CORS preflight. */
   | { readonly kind: 'preflight'; readonly headers: CorsHeaders }
   | { readonly kind: 'refused'; readonly refusal: EdgeRefusal };
 
 const METHODS: readonly string[] = ['POST', 'GET', 'DELETE'];
 const DOCUMENT_METHODS: readonly string[] = ['GET', 'HEAD'];
+const PAGE_METHODS: readonly string[] = ['GET', 'HEAD', 'POST'];
+/** The path of the pages on which callers answer, before the id. */
+export const APPROVAL_PREFIX = '/.well-known/sallyport/approve/';
+const PAGE_PATH = /^\/\.well-known\/sallyport\/approve\/(?:[0-9a-f]{32}|callback)$/;
+/** Forms of the pages have few fields and short ones. */
+export const MAX_FORM_BYTES = 4 * 1024;
 /** Each path of legacy SSE has one method (MCP 2024-11-05, transports). */
 const LEGACY_SSE_METHODS = { events: ['GET'], message: ['POST'] };
 const NO_NAMES: ReadonlySet<string> = new Set();
@@ -215,7 +225,10 @@ export function checkRequest(request: IncomingMessage, tables: EdgeTables): Edge
   const { path, query } = splitTarget(request.url ?? '');
   const document = tables.documents.get(path);
   const route = tables.routes.get(path);
-  if (route === undefined && document === undefined) return notFound(tables.absent?.get(path));
+  if (route === undefined && document === undefined) {
+    const isPage = tables.hasPages === true && PAGE_PATH.test(path);
+    return isPage ? checkPage(request, tables, path, query) : notFound(tables.absent?.get(path));
+  }
   const repeated = repeatedHeaders(request);
   const hostRefusal = checkHost(request, tables, repeated, route?.upstream);
   if (hostRefusal !== undefined) return hostRefusal;
@@ -274,6 +287,21 @@ function checkDocument(request: IncomingMessage, body: string): EdgeCheck {
   }
   if (DOCUMENT_METHODS.includes(request.method ?? '')) return { kind: 'document', body };
   return refused(405, undefined, undefined, { allow: DOCUMENT_METHODS.join(', ') });
+}
+
+/** A page is no resource of MCP: it takes forms, from its own origin alone, which it checks itself. */
+function checkPage(request: IncomingMessage, tables: EdgeTables, path: string, query: string): EdgeCheck {
+  const { headers, method = '' } = request;
+  const hostRefusal = checkHost(request, tables, repeatedHeaders(request), undefined);
+  if (hostRefusal !== undefined) return hostRefusal;
+  if (!PAGE_METHODS.includes(method)) return refused(405, undefined, undefined, { allow: PAGE_METHODS.join(', ') });
+  const transfer = headers['transfer-encoding'];
+  const length = Number(headers['content-length'] ?? 0);
+  if (transfer !== undefined && !isPlainlyChunked(transfer, request.httpVersion)) {
+    return refused(400, 'invalid-message', undefined);
+  }
+  const isTooLarge = method === 'POST' ? length > MAX_FORM_BYTES : transfer !== undefined || length > 0;
+  return isTooLarge ? refused(413, 'body-too-large', undefined) : { kind: 'page', path, query };
 }
 
 function methodsOf({ legacySsePath }: EdgeRoute): readonly string[] {

@@ -47,6 +47,8 @@ export type GatewayEvents = {
   readonly sessionReopened: AtUpstream;
   readonly connectionFailed: AtUpstream & { readonly what: 'credentials' | 'connection'; readonly detail: string };
   readonly issuerIncomplete: { readonly issuer: string; readonly detail: string };
+  /** Nobody of this issuer can log in to answer for a call. */
+  readonly loginImpossible: { readonly issuer: string; readonly detail: string };
   readonly keysFetched: { readonly issuer: string; readonly atSeconds: number };
 
   // Approvals.

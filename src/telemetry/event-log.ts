@@ -88,6 +88,7 @@ export function createLogListeners(log: Log, mask: MaskText): Listeners {
     partlyListed: (fields) => log.write('warn', 'part of a listing cannot be used', fields),
     sessionReopened: (fields) => log.write('info', 'session was lost by the upstream and opened anew', fields),
     connectionFailed: ({ what, ...fields }) => log.write('error', CONNECTION_LINES[what], fields),
+    loginImpossible: (fields) => log.write('warn', 'nobody can log in to answer an approval', fields),
     issuerIncomplete: (fields) => log.write('warn', 'part of the keys or metadata of an issuer cannot be used', fields),
 
     drifted(event) {
