@@ -346,13 +346,6 @@ describe('cookies and tokens', () => {
       expect(page.body).toContain('Log in to answer');
     }
   });
-
-  it('have a name that no other host can set where the page is reached by https', async () => {
-    const { createCookies } = await import('../../src/http/browser.js');
-    expect(createCookies(true).set('sallyport-approver', 'x', 300_000)).toBe(
-      '__Host-sallyport-approver=x; Path=/; HttpOnly; SameSite=Lax; Secure; Max-Age=300',
-    );
-  });
 });
 
 describe('an issuer', () => {
