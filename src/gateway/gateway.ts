@@ -48,6 +48,7 @@ import {
   type UpstreamRuntime,
 } from '../upstream/runtimes.js';
 import { createGuardedFetch, type GuardedFetch } from '../upstream/safe-fetch.js';
+import { createCallerPage } from './caller-pages.js';
 import type { Version } from './config-version.js';
 import {
   buildTables,
@@ -528,6 +529,11 @@ function openListeners({ now = Date.now }: GatewayOptions, assembly: Assembly, r
       }),
     data: {
       tables: () => (phase.isServing ? current.tables : undefined),
+      answerPage: createCallerPage({
+        ...{ ring, now, state, emit, guardedFetch: assembly.guardedFetch, desk: assembly.approvals },
+        publicBase: current.version.settings.publicBase,
+        identity: () => current.identity,
+      }),
       handle: createDispatcher(ports, emit),
       reportRefusal: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },

@@ -32,7 +32,8 @@ export function makeApproval(changes: Partial<ShownApproval> = {}): ShownApprova
         actors: [],
       },
       ...{ upstream: 'desk', method: 'tools/call', name: 'delete_record', args: 'd', pin: 'p', rules: 'r' },
-    } as ShownApproval['subject'],
+      remembered: undefined,
+    },
     demand: {
       ...{ rules: ['desk/ask'], reasons: ['It deletes.'], reviewer: undefined },
       caller: { proof: 'login', remember: undefined },
