@@ -67,7 +67,7 @@ export type CallerPagePorts = {
   /** Whether the person or an actor was blocked or revoked since the login, or the login is not configured any more. */
   readonly isShut: (session: ApprovalSession) => boolean;
   /** Somebody could not log in, because of how the issuer or the gateway is configured. */
-  readonly onLoginFault: (issuer: string, detail: string) => void;
+  readonly onLoginImpossible: (issuer: string, detail: string) => void;
   readonly now: () => number;
 };
 
@@ -182,7 +182,7 @@ ${other}
 
   function noLogin(why: 'unknown' | 'unavailable' | 'pairwise', issuer: string): PlainResponse {
     if (why === 'unavailable') return UNAVAILABLE;
-    ports.onLoginFault(issuer, LOGIN_FAULTS[why]);
+    ports.onLoginImpossible(issuer, IMPOSSIBLE_LOGINS[why]);
     return why === 'unknown' ? NO_LOGIN : PAIRWISE;
   }
 
@@ -192,7 +192,7 @@ ${other}
     const { outcome, issuer, kept, clear } = ended;
     const link = approvalLink(publicBase, kept.approval);
     if (outcome.kind !== 'verified') {
-      if (outcome.kind === 'no-auth-time') ports.onLoginFault(issuer, NO_AUTH_TIME_FAULT);
+      if (outcome.kind === 'no-auth-time') ports.onLoginImpossible(issuer, NO_AUTH_TIME_DETAIL);
       const [status, text] = FAILURES[outcome.kind];
       return failed(status, 'Login failed', text, { cookies: [clear], link });
     }
@@ -303,12 +303,12 @@ const FORM_OF_OTHERS = failed(
 const LOGIN_OVER = 'Nothing was changed, because your login is more than five minutes old. Log in again to answer.';
 const NO_LOGIN_PENDING = 'This login has expired, was already used, or began in another browser.';
 
-const LOGIN_FAULTS = {
+const IMPOSSIBLE_LOGINS = {
   unknown: 'the issuer of a caller has no login, so that nobody can answer: configure issuers.<name>.login',
   pairwise:
     'the issuer gives each client another subject for the same person, so that nobody can answer: configure issuers.<name>.login.match',
 } as const;
-const NO_AUTH_TIME_FAULT =
+const NO_AUTH_TIME_DETAIL =
   'the ID token does not say when the person logged in (auth_time), so that nobody can answer: have the issuer add it';
 
 const FAILURES = {

@@ -38,7 +38,7 @@ export function shownJson(shown: ShownText, pointer = '', from = 0): Html | unde
   const span = spanAt(shown.text, pointer);
   if (span === undefined) return undefined;
   const budget = { rows: MAX_ROWS, characters: MAX_CHARACTERS };
-  const place = { span, pointer, depth: 0, from, isWhole: pointer !== '' };
+  const place = { span, pointer, depth: 0, from, isAlone: pointer !== '' };
   const body = isHidden(shown, pointer) ? hiddenValue(shown, span) : shownValue(shown, place, budget);
   return html`<pre class="whole" tabindex="0">${body}${notesAt(shown, pointer)}</pre>`;
 }
@@ -55,7 +55,7 @@ type Place = {
   readonly depth: number;
   readonly from: number;
   /** The whole text, however long. */
-  readonly isWhole: boolean;
+  readonly isAlone: boolean;
 };
 
 function shownValue(shown: ShownText, place: Place, budget: Budget): Html {
@@ -80,7 +80,7 @@ function shownValue(shown: ShownText, place: Place, budget: Budget): Html {
       return childrenOf(shown, place, items, ['[', ']'], budget);
     }
     default:
-      if (!place.isWhole && (length > MAX_TEXT || length > budget.characters)) return elsewhere(shown, span, pointer);
+      if (!place.isAlone && (length > MAX_TEXT || length > budget.characters)) return elsewhere(shown, span, pointer);
       budget.characters -= length;
       return scalarValue(text, place);
   }
@@ -126,18 +126,18 @@ function childValue(shown: ShownText, { span, pointer }: Child, depth: number, b
   if (isHidden(shown, pointer)) return hiddenValue(shown, span);
   const isNested = shown.text[span.start] === '{' || shown.text[span.start] === '[';
   if (isNested && depth >= MAX_DEPTH) return elsewhere(shown, span, pointer);
-  return shownValue(shown, { span, pointer, depth, from: 0, isWhole: false }, budget);
+  return shownValue(shown, { span, pointer, depth, from: 0, isAlone: false }, budget);
 }
 
 function elsewhere(shown: ShownText, span: Span, pointer: string): Html {
   return html`<span class="elsewhere">${describe(shown.text, span)}: <a href="${shown.linkTo(pointer)}">show it whole</a></span>`;
 }
 
-function scalarValue(text: string, { span, isWhole }: Place): Html {
+function scalarValue(text: string, { span, isAlone }: Place): Html {
   if (text[span.start] !== '"') return html`${text.slice(span.start, span.end)}`;
   const literal = marked(quoted(decode(text, span)));
   // Where it stands alone, a line of the text begins a line of the page; the escape still says that there is one.
-  return html`<bdi>${isWhole ? brokenLines(literal) : literal}</bdi>`;
+  return html`<bdi>${isAlone ? brokenLines(literal) : literal}</bdi>`;
 }
 
 function hiddenValue(shown: ShownText, span: Span): Html {

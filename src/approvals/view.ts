@@ -115,7 +115,7 @@ export function approvalView(approval: ShownApproval, query: ViewQuery, nowMs: n
 <dl class="facts">
 <dt>Upstream</dt><dd>${foreignName(subject.upstream)}</dd>
 <dt>Request</dt><dd><code>${foreign(subject.method)}</code></dd>
-<dt>${nounOf(subject.method)}</dt><dd>${wholeName(subject.name)}</dd>
+<dt>${nounOf(subject.method)}</dt><dd>${nameText(subject.name)}</dd>
 <dt>Why a person is asked</dt><dd>${demand.reasons.length === 0 ? 'The rule gives no reason.' : listOf(demand.reasons.map((reason) => foreign(reason, LONG)))}</dd>
 <dt>Rules</dt><dd>${listOf(demand.rules.map((rule) => html`<code>${foreign(rule, LONG)}</code>`))}</dd>
 </dl>
@@ -164,7 +164,7 @@ function nounOf(method: string): string {
   return NOUNS.get(method) ?? 'Kind';
 }
 
-function wholeName(name: string): Html {
+function nameText(name: string): Html {
   return name.length > LONG ? html`<code>${foreign(name, name.length)}</code>` : foreignName(name);
 }
 

@@ -55,6 +55,6 @@ export function createCallerPage(sources: CallerPageSources): NonNullable<DataSe
       if (login === undefined || issuer !== issuerUrl) return true;
       return state.revocations.isLoginShut({ issuerUrl, subject, client: login.clientId, actors }, issuedAtMs);
     },
-    onLoginFault: (issuer, detail) => emit('loginImpossible', { issuer, detail }),
+    onLoginImpossible: (issuer, detail) => emit('loginImpossible', { issuer, detail }),
   });
 }

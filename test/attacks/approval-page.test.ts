@@ -25,7 +25,7 @@ beforeEach(() => {
   clock = 0;
   rig.kept.clear();
   rig.voices.length = 0;
-  rig.faults.length = 0;
+  rig.problems.length = 0;
 });
 afterAll(() => rig?.close());
 
@@ -129,7 +129,7 @@ describe('a login', () => {
     expect(page.status).toBe(403);
     expect(page.body).toMatch(text);
     expect((await browser.open(rig.linkOf(id))).body).toContain('Log in to answer');
-    expect(rig.faults).toHaveLength(outcome.kind === 'no-auth-time' ? 1 : 0);
+    expect(rig.problems).toHaveLength(outcome.kind === 'no-auth-time' ? 1 : 0);
   });
 
   it.each([
@@ -353,12 +353,12 @@ describe('an issuer', () => {
     ['without a login', undefined, 503, 1],
     ['that would not say who it is', 'pairwise', 503, 1],
     ['that cannot be reached', 'unavailable', 503, 0],
-  ])('%s is named to the operator, where there is something to configure', async (_what, begun, status, faults) => {
+  ])('%s is named to the operator, where there is something to configure', async (_what, begun, status, problems) => {
     const client = begun && { ...loginOf(() => '', verifiedNow), begin: async () => begun };
     const other = await startApprovalPage({ client: () => client });
     const { id } = other.add();
     const { page } = await logInAt(other.linkOf(id));
-    expect([page.status, other.faults.length]).toEqual([status, faults]);
+    expect([page.status, other.problems.length]).toEqual([status, problems]);
     await other.close();
   });
 });

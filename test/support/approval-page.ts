@@ -117,7 +117,7 @@ export async function startApprovalPage(
   const session = sealedToken<ApprovalSession>('approval-session/1');
   const pending = sealedToken<PendingApproval>('approval-login/1');
   const used = new Set<string>();
-  const faults: string[] = [];
+  const problems: string[] = [];
   const hosts = new Set<string>();
   const origins = new Set<string>(options.allowedOrigins ?? []);
   let url = '';
@@ -153,7 +153,7 @@ export async function startApprovalPage(
           return isFirst;
         },
         isShut: options.isShut ?? (() => false),
-        onLoginFault: (_issuer, detail) => faults.push(detail),
+        onLoginImpossible: (_issuer, detail) => problems.push(detail),
       });
       return page(request, path, query);
     },
@@ -164,7 +164,7 @@ export async function startApprovalPage(
   hosts.add(`127.0.0.1:${port}`);
   origins.add(url);
   return {
-    ...{ url, kept, voices, faults, refusals },
+    ...{ url, kept, voices, problems, refusals },
     linkOf: (id: string) => `${url}/.well-known/sallyport/approve/${id}`,
     add(changes: Partial<ShownApproval> = {}): ShownApproval {
       const approval = makeApproval(changes);
