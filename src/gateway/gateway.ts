@@ -26,7 +26,7 @@ import { refuseBlocked } from '../policy/blocks.js';
 import { refuseWith } from '../policy/decision.js';
 import type { Emit } from '../policy/events.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
-import { askingRules } from '../policy/rules.js';
+import { approvalRules } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
 import { PLAIN_SESSION } from '../protocol/versions/session.js';
 import { createLeaseRegistry, type LeaseRegistry } from '../proxy/lease-registry.js';
@@ -425,7 +425,7 @@ function assemble(
       auditError: observability.auditError() ?? observability.auditWarning(),
       describePins: drift.describe,
       budgets: policies.budgets,
-      approvals: askingRules(policies),
+      approvals: approvalRules(policies),
       reloadError: current.reloadError,
       unsigned: current.unsigned,
       counterError: counters.error(),
@@ -461,7 +461,7 @@ function assemble(
     record: observability.recordApproval,
     emit: observability.emit,
     useOnce: state.claimedReplies.useOnce,
-    isAsked: () => askingRules(current.version.policies).length > 0,
+    isAsked: () => approvalRules(current.version.policies).length > 0,
   });
   const shared = {
     approvals,

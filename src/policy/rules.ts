@@ -281,11 +281,11 @@ export function allRules(policies: PolicySet): readonly Rule[] {
 }
 
 /** The rules and flows that ask persons for approvals, and whom. */
-export function askingRules(policies: PolicySet): readonly Pick<ApprovalRequirement, 'rule' | 'terms'>[] {
-  const asking = allRules(policies).flatMap((rule) =>
+export function approvalRules(policies: PolicySet): readonly Pick<ApprovalRequirement, 'rule' | 'terms'>[] {
+  const ofRules = allRules(policies).flatMap((rule) =>
     rule.effect === 'require' && rule.approval !== undefined ? [{ rule: rule.id, terms: rule.approval.terms }] : [],
   );
-  return [...asking, ...(policies.flows?.requirements ?? [])];
+  return [...ofRules, ...(policies.flows?.requirements ?? [])];
 }
 
 function budgetsOf(rules: readonly Rule[]): readonly string[] {
