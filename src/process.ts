@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { basename, delimiter, dirname, relative } from 'node:path';
-import type { BlockPorts } from './cli/block.js';
+import type { AdminApiPorts } from './cli/admin-client.js';
 import type { PinnedOnce } from './cli/dev-target.js';
 import { buildProgram, type CliIo, type Command } from './cli/program.js';
 import type { ServePorts } from './cli/serve.js';
@@ -217,7 +217,7 @@ async function fetchStatus(url: string, timeoutMs: number): Promise<number> {
 const ADMIN_TIMEOUT_MS = 10_000;
 
 /** Certificates are verified as usual, because a token is sent; NODE_EXTRA_CA_CERTS names a private authority. */
-function blockPorts(): BlockPorts {
+function adminApiPorts(): AdminApiPorts {
   return {
     files: DISK_FILES,
     async ask(url, { method, token, body }) {
@@ -329,11 +329,11 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   },
   async block() {
     const { blockCommand } = await import('./cli/block.js');
-    return blockCommand(io, blockPorts());
+    return blockCommand(io, adminApiPorts());
   },
   async unblock() {
     const { unblockCommand } = await import('./cli/block.js');
-    return unblockCommand(io, blockPorts());
+    return unblockCommand(io, adminApiPorts());
   },
   async healthcheck() {
     const { healthcheckCommand } = await import('./cli/serve.js');

@@ -13,14 +13,13 @@ import { createHttpListener, type HttpListener, type ListenerAddress } from '../
 import { LOOPBACK_HOSTS } from '../http/request-checks.js';
 import { urlHost } from '../text/escaping.js';
 import {
-  type AccessOutcome,
   type ApiPorts,
   handleApiRequest,
   MAX_ORDER_BYTES,
-  plainRefusal,
   readApiRequest,
   respondToRevocation,
 } from './api.js';
+import { type AccessOutcome, plainRefusal } from './api-response.js';
 import { type Frame, page } from './page-frame.js';
 import {
   blockOrderOf,

@@ -1,16 +1,27 @@
-// The API of the admin listener, for bearer tokens: the controls, and revocations and blocks: list, make, lift. Viewers
-// may list, reviewers and admins may also make one, and only admins may lift it. A changing request is JSON with a
-// bearer token, which a page of another origin cannot send without a preflight request. Parses and authorizes requests;
-// the revocation service behind it keeps the state. RFC 9110 §15.
+// The API of the admin listener, for bearer tokens: the controls, approvals (approvals-api.ts), and revocations and
+// blocks: list, make, lift. Viewers may list, reviewers and admins may also make one, and only admins may lift it. A
+// changing request is JSON with a bearer token, which a page of another origin cannot send without a preflight request.
+// Parses and authorizes requests; the revocation service behind it keeps the state. RFC 9110 §15.
 
 import type { IncomingMessage } from 'node:http';
-import { type PlainResponse, readText } from '../http/app.js';
+import { readText } from '../http/app.js';
 import { headerValues, isSame } from '../http/browser.js';
 import type { BlockTarget } from '../policy/blocks.js';
 import { isIdentity } from '../policy/principal.js';
 import { mediaType } from '../protocol/headers.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import type { ControlRow } from '../telemetry/controls.js';
+import {
+  type AccessOutcome,
+  type AdminCaller,
+  type ApiReply,
+  json,
+  NOT_ALLOWED,
+  plainRefusal,
+  refusal,
+  type SentBody,
+} from './api-response.js';
+import { type ApprovalApiPorts, type ApprovalRequest, readApprovalRequest, respondToApproval } from './approvals-api.js';
 import { ADMIN_ROLES, type AdminRole, authorOf, BREAK_GLASS_SUBJECT, type Sessions } from './sessions.js';
 
 /**
@@ -161,14 +172,6 @@ function digestOf(members: Members): string | undefined {
   return typeof value === 'string' && DIGEST.test(value) ? value : undefined;
 }
 
-/** The verified caller of the admin API. */
-export type AdminCaller = {
-  /** The name of the issuer; absent for the break-glass token. */
-  readonly issuer?: string | undefined;
-  readonly subject: string;
-  readonly roles: readonly AdminRole[];
-};
-
 /** A revocation or a block as shown to administrators: digests in place of ids, and nothing secret. */
 export type ShownRevocation = {
   readonly id: string;
@@ -213,11 +216,6 @@ type RevocationRequest =
   | { readonly action: 'revoke' }
   | { readonly action: 'lift-revocation'; readonly id: string };
 
-/** Additional audit detail: whom or what the access concerned. */
-type AccessDetail = Readonly<Record<string, string>>;
-
-type RevocationReply = Omit<AccessOutcome, 'subject' | 'issuer'>;
-
 const REVOCATIONS_PATH = '/api/revocations';
 const REVOCATION_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const ALLOWED_ROLES: Readonly<Record<RevocationRequest['action'], readonly AdminRole[]>> = {
@@ -238,11 +236,11 @@ export const MAX_ORDER_BYTES = 8 * 1024;
 export async function respondToRevocation(
   asked: RevocationRequest,
   caller: AdminCaller,
-  body: { readonly type: string | undefined; readonly read: () => Promise<string | undefined> },
+  body: SentBody,
   revocations: RevocationService,
-): Promise<RevocationReply> {
+): Promise<ApiReply> {
   if (!ALLOWED_ROLES[asked.action].some((role) => caller.roles.includes(role)))
-    return { response: refusal(403, 'Your role does not allow this.') };
+    return { response: NOT_ALLOWED };
   switch (asked.action) {
     case 'list-revocations':
       return { response: json(200, { revocations: revocations.list() }) };
@@ -254,10 +252,10 @@ export async function respondToRevocation(
 }
 
 async function revoke(
-  body: Parameters<typeof respondToRevocation>[2],
+  body: SentBody,
   by: string,
   revocations: RevocationService,
-): Promise<RevocationReply> {
+): Promise<ApiReply> {
   // Any page can send a form or plain text cross-origin, but not JSON (WHATWG Fetch, CORS-safelisted
   // headers).
   if (mediaType(body.type) !== 'application/json') return { response: refusal(415, 'Send application/json.') };
@@ -289,7 +287,7 @@ async function revoke(
   }
 }
 
-async function lift(id: string, revocations: RevocationService): Promise<RevocationReply> {
+async function lift(id: string, revocations: RevocationService): Promise<ApiReply> {
   const detail = { revocation: id };
   switch (await revocations.lift(id)) {
     case 'lifted':
@@ -304,21 +302,10 @@ async function lift(id: string, revocations: RevocationService): Promise<Revocat
   }
 }
 
-const API_POLICY = { 'content-security-policy': "default-src 'none'; frame-ancestors 'none'" };
-const JSON_HEADERS = { 'content-type': 'application/json; charset=utf-8', ...API_POLICY };
-
-function json(status: number, value: object): PlainResponse {
-  return { status, headers: JSON_HEADERS, body: `${JSON.stringify(value)}\n` };
-}
-
-function refusal(status: number, error: string): PlainResponse {
-  return json(status, { error });
-}
-
 /** The result of authentication. */
 type Verified = AdminCaller | 'unavailable' | undefined;
 
-export type ApiPorts = {
+export type ApiPorts = ApprovalApiPorts & {
   readonly breakGlassToken: string | undefined;
   /** Verifies an admin issuer's token. `undefined`: rejected; `unavailable`: it cannot be verified now. */
   readonly authenticateAdmin: (headers: Readonly<Record<string, string | undefined>>) => Promise<Verified>;
@@ -326,12 +313,6 @@ export type ApiPorts = {
   readonly revocations: RevocationService;
   readonly sessions: Pick<Sessions, 'mayGuess'>;
 };
-
-/** A refusal of a request that the API has not read. */
-export function plainRefusal(status: number, body: string, headers: Record<string, string> = {}): PlainResponse {
-  const all = { 'content-type': 'text/plain; charset=utf-8', ...API_POLICY, ...headers };
-  return { status, headers: all, body: `${body}\n` };
-}
 
 const UNAUTHENTICATED = plainRefusal(401, 'a token is required', { 'www-authenticate': 'Bearer' });
 const UNAVAILABLE = plainRefusal(503, 'the token cannot be verified now', { 'retry-after': '5' });
@@ -365,17 +346,7 @@ async function authenticate(request: IncomingMessage, ports: ApiPorts): Promise<
   return ports.authenticateAdmin({ authorization: headerValues(request, 'authorization')[0] });
 }
 
-/** A response, with whom and what the access concerned. */
-export type AccessOutcome = {
-  readonly response: PlainResponse;
-  /** The verified subject; `undefined` if there is none. */
-  readonly subject: string | undefined;
-  /** The name of its issuer; absent for the break-glass token. */
-  readonly issuer?: string | undefined;
-  readonly detail?: AccessDetail | undefined;
-};
-
-type ApiRequest = { readonly action: 'show-controls' } | RevocationRequest;
+type ApiRequest = { readonly action: 'show-controls' } | RevocationRequest | ApprovalRequest;
 
 /** Routes a request to the API; `undefined` if its path is not one of the API's. */
 export function readApiRequest({ method, url }: IncomingMessage): ApiRequest | undefined {
@@ -384,7 +355,12 @@ export function readApiRequest({ method, url }: IncomingMessage): ApiRequest | u
   if (isRead && url === REVOCATIONS_PATH) return { action: 'list-revocations' };
   if (url === REVOCATIONS_PATH && method === 'POST') return { action: 'revoke' };
   const id = url?.startsWith(`${REVOCATIONS_PATH}/`) ? url.slice(REVOCATIONS_PATH.length + 1) : '';
-  return method === 'DELETE' && REVOCATION_ID.test(id) ? { action: 'lift-revocation', id } : undefined;
+  if (method === 'DELETE' && REVOCATION_ID.test(id)) return { action: 'lift-revocation', id };
+  return readApprovalRequest(method, url);
+}
+
+function isAboutApprovals(asked: ApprovalRequest | RevocationRequest): asked is ApprovalRequest {
+  return asked.action.endsWith('approval') || asked.action.endsWith('approvals');
 }
 
 /** Handles a routed request to the API. INVARIANT: nothing is served without authentication. */
@@ -412,6 +388,8 @@ export async function handleApiRequest(
     type: request.headers['content-type'],
     read: () => readText(request, MAX_ORDER_BYTES),
   };
-  const reply = await respondToRevocation(asked, caller, sent, ports.revocations);
+  const reply = await (isAboutApprovals(asked)
+    ? respondToApproval(asked, caller, sent, ports)
+    : respondToRevocation(asked, caller, sent, ports.revocations));
   return { ...reply, issuer, subject };
 }

@@ -1,58 +1,26 @@
-// `sallyport block` and `sallyport unblock`: orders to a running gateway, by the API of its admin listener. The token of
-// an administrator comes from a file or a variable, never from the command line, where other users could read it.
+// `sallyport block` and `sallyport unblock`: orders to a running gateway, by the API of its admin listener.
 // docs/reference/commands.md; docs/reference/state.md#revoking-and-blocking.
 
 import { join, resolve } from 'node:path';
 import { type Command as Commander, InvalidArgumentError } from 'commander';
-import { decodeUtf8, type Files } from '../config/files.js';
+import { decodeUtf8 } from '../config/files.js';
 import { readDurationMs } from '../config/schema/declarations.js';
 import { LOCK_SUFFIX } from '../pins/lock.js';
-import { isObject, parseObject } from '../protocol/jsonrpc.js';
+import { isObject } from '../protocol/jsonrpc.js';
 import { escapeForTerminal, toVisibleJson } from '../text/escaping.js';
-import { describeReadError, nearestCandidate } from '../text/wording.js';
-import {
-  type CliIo,
-  type Command,
-  EXIT_FAILED,
-  EXIT_FINE,
-  type Finish,
-  originOf,
-  UsageError,
-  withConfigOption,
-  withUsage,
-} from './program.js';
+import { nearestCandidate } from '../text/wording.js';
+import { type AdminApiPorts, type AdminOptions, createSender, type Shown, withAdminOptions } from './admin-client.js';
+import { type CliIo, type Command, EXIT_FINE, type Finish, withUsage } from './program.js';
 
-const TOKEN_VARIABLE = 'SALLYPORT_ADMIN_TOKEN';
 const PATH = '/api/revocations';
 const MS_PER_SECOND = 1_000;
-const UNAUTHORIZED = 401;
 const ACCEPTED = 202;
-const LAST_SUCCESS = 299;
 
-type AdminRequest = {
-  readonly method: 'GET' | 'POST' | 'DELETE';
-  readonly token: string;
-  readonly body?: string;
-};
-
-export type BlockPorts = {
-  readonly files: Pick<Files, 'readFile'>;
-  /** Sends a request; redirects are not followed. Rejects if there is no response in time. */
-  readonly ask: (url: string, request: AdminRequest) => Promise<{ readonly status: number; readonly text: string }>;
-};
-
-type Options = {
-  readonly config?: string;
-  readonly url?: string;
-  readonly tokenFile?: string;
-  readonly json?: boolean;
+type Options = AdminOptions & {
   readonly note?: string;
   readonly for?: number;
   readonly client?: string;
 };
-
-/** What the API shows of a revocation or a block; read with care, because any server may have sent it. */
-type Shown = { readonly [member: string]: unknown };
 
 /** What a subcommand names: its arguments, and the order that it sends. */
 type Orders = {
@@ -130,77 +98,6 @@ const ORDERS: readonly Orders[] = [
   },
 ];
 
-async function readToken(options: Options, io: CliIo, { files }: BlockPorts): Promise<string> {
-  const { tokenFile } = options;
-  const given = tokenFile === undefined ? io.env[TOKEN_VARIABLE] : readTokenFile(tokenFile, io, files);
-  const token = given?.trim().replace(/^bearer +/i, '') ?? '';
-  if (/^[\x21-\x7e]+$/.test(token)) return token;
-  const where = tokenFile === undefined ? TOKEN_VARIABLE : escapeForTerminal(tokenFile);
-  const what = given === undefined || given.trim() === '' ? 'is not set or empty' : 'holds no token';
-  throw new UsageError(
-    `error: ${where} ${what}; give the token of an administrator with --token-file FILE or ${TOKEN_VARIABLE}\n`,
-  );
-}
-
-function readTokenFile(file: string, io: CliIo, { readFile }: BlockPorts['files']): string {
-  try {
-    return decodeUtf8(readFile(resolve(io.cwd, file))) ?? '';
-  } catch (error) {
-    throw new UsageError(`error: ${escapeForTerminal(file)} ${describeReadError(error)}\n`);
-  }
-}
-
-/** Where the admin listener is: as given, or on this machine as the gateway file says. */
-async function readOrigin(options: Options, io: CliIo, { files }: BlockPorts): Promise<string> {
-  const { url, config } = options;
-  if (url !== undefined) return url;
-  const { loadListeners } = await import('../config/load.js');
-  const listeners = loadListeners(resolve(io.cwd, config ?? ''), files.readFile);
-  const admin = listeners?.admin;
-  if (admin === undefined) {
-    const why = listeners === undefined ? 'cannot be read or has errors' : 'has no "admin"';
-    throw new UsageError(
-      `error: ${escapeForTerminal(config ?? '')} ${why}, so the address of the admin listener is not known; correct it, or give --url\n`,
-    );
-  }
-  return originOf(admin.host, admin.port, admin.tls !== undefined);
-}
-
-/** Sends one request and returns what the response holds; every other outcome than success is an error. */
-type Send = (
-  path: string,
-  request: Omit<AdminRequest, 'token'>,
-) => Promise<{ readonly status: number; readonly value: Shown }>;
-
-async function createSender(options: Options, io: CliIo, ports: BlockPorts): Promise<Send> {
-  const token = await readToken(options, io, ports);
-  const origin = await readOrigin(options, io, ports);
-  return (path, request) => ask(`${origin}${path}`, { ...request, token }, origin, ports);
-}
-
-async function ask(url: string, request: AdminRequest, origin: string, ports: BlockPorts): ReturnType<Send> {
-  let response: Awaited<ReturnType<BlockPorts['ask']>>;
-  try {
-    response = await ports.ask(url, request);
-  } catch {
-    throw new UsageError(
-      `error: ${escapeForTerminal(origin)} does not answer; is the gateway running, with its admin listener there?\n`,
-    );
-  }
-  const { status, text } = response;
-  const value: Shown | undefined = parseObject(text);
-  if (status <= LAST_SUCCESS && (value !== undefined || text === '')) {
-    return { status, value: value ?? {} };
-  }
-  const why = value?.['error'];
-  if (typeof why === 'string') throw new UsageError(`error: ${escapeForTerminal(why)}\n`, EXIT_FAILED);
-  const what =
-    status === UNAUTHORIZED
-      ? 'the gateway does not accept this token'
-      : `${escapeForTerminal(origin)} answered ${status}`;
-  throw new UsageError(`error: ${what}\n`);
-}
-
 /** The members that name what a revocation or a block is about. */
 const NAMED = ['upstream', 'name', 'issuer', 'subject', 'client', 'digest'] as const;
 
@@ -217,7 +114,7 @@ async function warnOfUnknownName(
   { target, upstream, name, id }: Shown,
   options: Options,
   io: CliIo,
-  { files }: BlockPorts,
+  { files }: AdminApiPorts,
 ): Promise<void> {
   if (target !== 'tool' && target !== 'prompt' && target !== 'template') return;
   const { loadGateway } = await import('../config/load.js');
@@ -246,7 +143,7 @@ async function runOrder(
   given: readonly string[],
   options: Options,
   io: CliIo,
-  ports: BlockPorts,
+  ports: AdminApiPorts,
 ): Promise<number> {
   const send = await createSender(options, io, ports);
   const body = JSON.stringify({ note: options.note, ...order(given, options) });
@@ -264,7 +161,7 @@ async function runOrder(
   return EXIT_FINE;
 }
 
-async function runList(options: Options, io: CliIo, ports: BlockPorts): Promise<number> {
+async function runList(options: Options, io: CliIo, ports: AdminApiPorts): Promise<number> {
   const send = await createSender(options, io, ports);
   const { value } = await send(PATH, { method: 'GET' });
   const listed = value['revocations'];
@@ -275,7 +172,7 @@ async function runList(options: Options, io: CliIo, ports: BlockPorts): Promise<
   return EXIT_FINE;
 }
 
-async function runUnblock(ids: readonly string[], options: Options, io: CliIo, ports: BlockPorts): Promise<number> {
+async function runUnblock(ids: readonly string[], options: Options, io: CliIo, ports: AdminApiPorts): Promise<number> {
   const send = await createSender(options, io, ports);
   for (const id of ids) {
     await send(`${PATH}/${encodeURIComponent(id)}`, { method: 'DELETE' });
@@ -292,23 +189,7 @@ function readSeconds(text: string): number {
   return Math.ceil(ms / MS_PER_SECOND);
 }
 
-function readUrl(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol) || url.pathname !== '/')
-    throw new InvalidArgumentError('Expected the origin of the admin listener, such as https://host:9090.');
-  return url.origin;
-}
-
-function withAdminOptions(command: Commander, io: CliIo): Commander {
-  const isNeeded = (): boolean => command.getOptionValue('url') === undefined;
-  const description = 'the gateway file, for the address of its admin listener';
-  return withConfigOption(command, io, { description, isNeeded })
-    .option('--url <url>', 'origin of the admin listener, instead of the gateway file', readUrl)
-    .option('--token-file <file>', `file with a token of an administrator (default: $${TOKEN_VARIABLE})`)
-    .option('--json', 'print JSON');
-}
-
-function addOrder(parent: Commander, orders: Orders, finish: Finish, io: CliIo, ports: BlockPorts): void {
+function addOrder(parent: Commander, orders: Orders, finish: Finish, io: CliIo, ports: AdminApiPorts): void {
   const command = parent.command(orders.name).description(orders.about);
   for (const [name, about] of orders.args) command.argument(`<${name}>`, about);
   withAdminOptions(command, io).requiredOption('--note <text>', 'why, for the audit log');
@@ -319,7 +200,7 @@ function addOrder(parent: Commander, orders: Orders, finish: Finish, io: CliIo, 
   );
 }
 
-export function blockCommand(io: CliIo, ports: BlockPorts): Command {
+export function blockCommand(io: CliIo, ports: AdminApiPorts): Command {
   return {
     name: 'block',
     summary: 'Block a tool, an upstream, a subject, a client or everything at a running gateway.',
@@ -339,7 +220,7 @@ export function blockCommand(io: CliIo, ports: BlockPorts): Command {
   };
 }
 
-export function unblockCommand(io: CliIo, ports: BlockPorts): Command {
+export function unblockCommand(io: CliIo, ports: AdminApiPorts): Command {
   return {
     name: 'unblock',
     summary: 'Lift blocks and revocations by their ids.',

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type AdminAccess, createAdminServer } from '../../../src/admin/admin-server.js';
-import type { AdminCaller } from '../../../src/admin/api.js';
+import type { AdminCaller } from '../../../src/admin/api-response.js';
 import { createSessions, MAX_SESSIONS_PER_SUBJECT, type SessionPorts } from '../../../src/admin/sessions.js';
 import { ATTEMPTS_PER_MINUTE } from '../../../src/http/browser.js';
 import type { HttpListener } from '../../../src/http/internal-server.js';
