@@ -335,6 +335,10 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
     const { unblockCommand } = await import('./cli/block.js');
     return unblockCommand(io, adminApiPorts());
   },
+  async approvals() {
+    const { approvalsCommand } = await import('./cli/approvals.js');
+    return approvalsCommand(io, adminApiPorts());
+  },
   async healthcheck() {
     const { healthcheckCommand } = await import('./cli/serve.js');
     return healthcheckCommand(io, { files: DISK_FILES, fetchStatus });

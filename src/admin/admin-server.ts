@@ -19,7 +19,7 @@ import {
   readApiRequest,
   respondToRevocation,
 } from './api.js';
-import { type AccessOutcome, plainRefusal } from './api-response.js';
+import { type AccessOutcome, plainRefusal, type TokenHolder } from './api-response.js';
 import { type Frame, page } from './page-frame.js';
 import {
   blockOrderOf,
@@ -34,7 +34,7 @@ import {
   upstreamsPage,
 } from './pages.js';
 import { alertOf, driftDetailPage, driftPage, GUIDE_PATH, guidePage, type ReviewPort } from './review-pages.js';
-import type { Sessions, Visitor } from './sessions.js';
+import type { AdminSession, Sessions, Visitor } from './sessions.js';
 
 export type AdminAccess = Omit<AccessOutcome, 'response'> & {
   /** A fixed phrase, never the path as sent. */
@@ -45,6 +45,8 @@ export type AdminAccess = Omit<AccessOutcome, 'response'> & {
 
 type ConsolePorts = ApiPorts & {
   readonly sessions: Sessions;
+  /** What is known of whoever logged in; `undefined` for the break-glass token. */
+  readonly holderOf: (session: AdminSession) => TokenHolder | undefined;
   readonly upstreams: () => readonly UpstreamRow[];
   readonly review: ReviewPort;
   /** The last decisions as the audit log records them, newest first. */

@@ -239,8 +239,7 @@ export async function respondToRevocation(
   body: SentBody,
   revocations: RevocationService,
 ): Promise<ApiReply> {
-  if (!ALLOWED_ROLES[asked.action].some((role) => caller.roles.includes(role)))
-    return { response: NOT_ALLOWED };
+  if (!ALLOWED_ROLES[asked.action].some((role) => caller.roles.includes(role))) return { response: NOT_ALLOWED };
   switch (asked.action) {
     case 'list-revocations':
       return { response: json(200, { revocations: revocations.list() }) };
@@ -251,11 +250,7 @@ export async function respondToRevocation(
   }
 }
 
-async function revoke(
-  body: SentBody,
-  by: string,
-  revocations: RevocationService,
-): Promise<ApiReply> {
+async function revoke(body: SentBody, by: string, revocations: RevocationService): Promise<ApiReply> {
   // Any page can send a form or plain text cross-origin, but not JSON (WHATWG Fetch, CORS-safelisted
   // headers).
   if (mediaType(body.type) !== 'application/json') return { response: refusal(415, 'Send application/json.') };

@@ -44,15 +44,22 @@ export function mayAnswer(roles: readonly AdminRole[]): boolean {
 
 /** Routes a method and a target; `undefined` if they are not about approvals. */
 export function readApprovalRequest(method: string | undefined, url: string | undefined): ApprovalRequest | undefined {
-  const isRead = method === 'GET' || method === 'HEAD';
-  if (isRead && url === PATH) return { action: 'list-approvals' };
-  if (isRead && url === `${PATH}/history`) return { action: 'list-answered-approvals' };
   const [, id, more] = ONE.exec(url ?? '') ?? [];
-  if (id === undefined) return undefined;
-  if (more === '/grant' || more === '/deny')
-    return method === 'POST' ? { action: more === '/grant' ? 'grant-approval' : 'deny-approval', id } : undefined;
-  return isRead ? { action: 'show-approval', id, isUnmasked: more !== undefined } : undefined;
+  if (method === 'POST') {
+    const action = ANSWERS.get(more);
+    return id === undefined || action === undefined ? undefined : { action, id };
+  }
+  if (method !== 'GET' && method !== 'HEAD') return undefined;
+  if (url === PATH) return { action: 'list-approvals' };
+  if (url === `${PATH}/history`) return { action: 'list-answered-approvals' };
+  if (id === undefined || ANSWERS.has(more)) return undefined;
+  return { action: 'show-approval', id, isUnmasked: more !== undefined };
 }
+
+const ANSWERS: ReadonlyMap<string | undefined, 'grant-approval' | 'deny-approval'> = new Map([
+  ['/grant', 'grant-approval'],
+  ['/deny', 'deny-approval'],
+]);
 
 /** Handles a routed request of an authenticated caller. */
 export async function respondToApproval(
@@ -136,9 +143,13 @@ const NO_APPROVAL = 'No such approval is kept.';
 const UNAVAILABLE = refusal(503, NO_STORE);
 const UNKNOWN = refusal(404, NO_APPROVAL);
 
-const GRANT_REFUSALS: Readonly<Record<GrantRefusal, readonly [status: number, error: string]>> = {
-  'break-glass': [403, 'The break-glass token lists and denies. It grants nothing, because it is nobody in particular.'],
+const GRANT_REFUSALS: Readonly<Record<GrantRefusal | 'not-shown', readonly [status: number, error: string]>> = {
+  'break-glass': [
+    403,
+    'The break-glass token lists and denies. It grants nothing, because it is nobody in particular.',
+  ],
   'acted-for': [403, 'Somebody else acts for you with this token. Grant with a token or a login of your own.'],
+  'not-shown': [409, 'What the request asks is not kept any more, so nobody can be shown it.'],
   'not-authenticated-recently': [
     401,
     `Granting needs a token whose "auth_time" is at most ${MAX_AUTH_AGE_SECONDS} seconds old. Log in again, or grant in the console.`,

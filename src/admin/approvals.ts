@@ -9,6 +9,7 @@ import {
   type ApprovalDesk,
   type ApprovalVoice,
   openParties,
+  type ShownApproval,
   stateOf,
 } from '../policy/approval.js';
 import type { Identity } from '../policy/principal.js';
@@ -44,7 +45,7 @@ export function refuseToGrant({ holder }: AdminCaller, nowMs: number): GrantRefu
 
 export type ReviewOutcome =
   | AnswerOutcome
-  | { readonly kind: 'not-granted'; readonly why: GrantRefusal }
+  | { readonly kind: 'not-granted'; readonly why: GrantRefusal | 'not-shown' }
   | { readonly kind: 'unknown' };
 
 /** Answers one approval for a reviewer, whose role was checked before. */
@@ -59,6 +60,8 @@ export async function answerApproval(
   const approval = await desk.find(id);
   if (approval === 'unavailable') return { kind: 'unavailable' };
   if (approval === 'unknown') return { kind: 'unknown' };
+  // Nobody grants what nobody can be shown.
+  if (verdict === 'granted' && approval.content === undefined) return { kind: 'not-granted', why: 'not-shown' };
   return desk.answer(id, verdict, voiceOf(caller, approval));
 }
 
@@ -92,19 +95,17 @@ const SHOWN_CALLERS = 100;
 
 /** What waits at a time, by caller. */
 export function waitingList(all: readonly Approval[], nowMs: number): WaitingList {
-  const waiting = all.filter((one) => stateOf(one, nowMs) === 'waiting').toReversed();
+  const oldestFirst = all.filter((one) => stateOf(one, nowMs) === 'waiting').toReversed();
+  const forReviewers = oldestFirst.filter(waitsForReviewer);
+  // What callers have to answer themselves comes last, so that it takes no reviewer's place.
+  const waiting = [...forReviewers, ...oldestFirst.filter((one) => !waitsForReviewer(one))];
   const groups = groupBy(waiting, ({ subject: { caller } }) => JSON.stringify([caller.issuer, caller.subject]));
   const callers = [...groups.values()].slice(0, SHOWN_CALLERS).map((questions) => {
-    const ordered = [...questions.filter(waitsForReviewer), ...questions.filter((one) => !waitsForReviewer(one))];
-    const shown = ordered.slice(0, SHOWN_PER_CALLER);
+    const shown = questions.slice(0, SHOWN_PER_CALLER);
     return { caller: questions[0].subject.caller, shown, more: questions.length - shown.length };
   });
   const listed = callers.reduce((sum, { shown, more }) => sum + shown.length + more, 0);
-  return {
-    callers,
-    unlisted: waiting.length - listed,
-    forReviewers: waiting.filter(waitsForReviewer).length,
-  };
+  return { callers, unlisted: waiting.length - listed, forReviewers: forReviewers.length };
 }
 
 export function waitsForReviewer(approval: Approval): boolean {
@@ -161,11 +162,13 @@ export function shownApproval(approval: Approval, nowMs: number): object {
 }
 
 /** One approval with what the person has to see to answer. `isUnmasked`: the person asked for the sensitive values. */
-export function shownInFull(approval: Approval, nowMs: number, isUnmasked: boolean): object {
+export function shownInFull(approval: ShownApproval, nowMs: number, isUnmasked: boolean): object {
   const { content, shown } = approval;
+  const known = { ...shownApproval(approval, nowMs), shown: `sha256:${shown}` };
+  if (content === undefined) return known;
   const { args, definition, selfReported, labels, findings, sensitive } = content;
   return {
-    ...shownApproval(approval, nowMs),
+    ...known,
     // The text itself, because a parser may change numbers and drop members.
     arguments: isUnmasked ? args : maskArguments(content),
     argumentsBytes: Buffer.byteLength(args),
@@ -174,6 +177,5 @@ export function shownInFull(approval: Approval, nowMs: number, isUnmasked: boole
     selfReported: selfReported === undefined ? null : { name: selfReported.name, version: selfReported.version },
     labels,
     findings: findings.map(({ detector, path, count, action }) => ({ detector, path, count, action })),
-    shown: `sha256:${shown}`,
   };
 }

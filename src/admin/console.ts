@@ -4,6 +4,7 @@
 
 import { readFileSync } from 'node:fs';
 import { type Authenticator, isAuthnError } from '../auth/authenticator.js';
+import { authTimeOf } from '../auth/claims.js';
 import type { Identity } from '../auth/identity.js';
 import { createLogins, type Logins } from '../auth/login.js';
 import type { AuthnError } from '../auth/presented-token.js';
@@ -14,6 +15,7 @@ import { modeOf } from '../pins/drift-report.js';
 import type { ObservedListing } from '../pins/last-seen.js';
 import { PIN_KINDS } from '../pins/lock.js';
 import type { Catalog } from '../policy/definitions.js';
+import type { Principal } from '../policy/principal.js';
 import type { KeyRing } from '../state/derived-keys.js';
 import type { GatewayState } from '../state/memory.js';
 import { sealedToken } from '../state/sealed-token.js';
@@ -21,6 +23,7 @@ import type { Metrics } from '../telemetry/metrics.js';
 import type { Runtimes, UpstreamRuntime } from '../upstream/runtimes.js';
 import type { GuardedFetch } from '../upstream/safe-fetch.js';
 import { type AdminPorts, createAdminServer } from './admin-server.js';
+import type { TokenHolder } from './api-response.js';
 import type { UpstreamRow } from './pages.js';
 import {
   ADMIN_ROLES,
@@ -41,7 +44,7 @@ const STATE_PURPOSE = 'admin-login-state';
 /** Of what is shared with other uses of the same store. */
 const OWNER = 'admin';
 
-type ConsoleSources = Omit<AdminPorts, 'sessions' | 'breakGlassToken' | 'authenticateAdmin' | 'hosts'> & {
+type ConsoleSources = Omit<AdminPorts, 'sessions' | 'breakGlassToken' | 'authenticateAdmin' | 'hosts' | 'holderOf'> & {
   readonly identity: () => Identity;
   readonly state: Pick<GatewayState, 'ended' | 'replays' | 'revocations'>;
   readonly guardedFetch: Pick<GuardedFetch, 'fetchJson' | 'postForm'>;
@@ -71,6 +74,7 @@ export function createConsole(admin: AdminSettings, address: ListenerAddress, so
     },
     breakGlassToken: admin.breakGlassToken,
     hosts: admin.publicUrl === undefined ? [] : [admin.publicUrl.hostname],
+    holderOf: (session) => holderOfSession(session, sources.identity()),
     authenticateAdmin: createAdminAccess(admin, () => sources.identity().adminAuthenticator),
     sessions: createSessions(sessionPorts(admin, sources)),
   });
@@ -99,7 +103,35 @@ function createAdminAccess(admin: AdminSettings, authenticator: () => Authentica
     const caller = await authenticator().authenticate({ headers, repeated: NOTHING_REPEATED, query: '' }, acceptance);
     if (isAuthnError(caller)) return isTransient(caller.reason) ? 'unavailable' : undefined;
     const roles = rolesAt(admin, caller.issuer, caller.groups);
-    return roles && { issuer: caller.issuer, subject: caller.subject, roles };
+    return roles && { issuer: caller.issuer, subject: caller.subject, roles, holder: holderOfToken(caller) };
+  };
+}
+
+function holderOfToken({ issuerUrl, subject, client, groups, actors, claims }: Principal): TokenHolder {
+  // The subject of a token that a client obtained for itself is the client (RFC 9068 §2.2).
+  const isOfClient = subject === client;
+  return {
+    person: { issuer: issuerUrl, subject, match: undefined },
+    groups,
+    hasActors: actors.length > 0,
+    proof: 'token',
+    authenticatedAtMs: isOfClient ? undefined : authTimeOf(claims),
+  };
+}
+
+/** Whoever logged in at the console; `undefined` for the break-glass token, or where the issuer is gone. */
+function holderOfSession(
+  { issuer, subject, groups, actors = [] }: AdminSession,
+  identity: Identity,
+): TokenHolder | undefined {
+  const issuerUrl = issuer === undefined ? undefined : identity.issuers.get(issuer)?.issuer;
+  if (issuerUrl === undefined) return undefined;
+  return {
+    person: { issuer: issuerUrl, subject, match: undefined },
+    groups,
+    hasActors: actors.length > 0,
+    proof: 'login',
+    authenticatedAtMs: undefined,
   };
 }
 

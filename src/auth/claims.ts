@@ -195,6 +195,12 @@ function readTime(value: Json | undefined): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value * 1000 : undefined;
 }
 
+/** When the person was authenticated (OpenID Connect Core §2; RFC 9068 §2.2.1), in milliseconds since the epoch. */
+export function authTimeOf(claims: { readonly [name: string]: unknown }): number | undefined {
+  const value = Object.hasOwn(claims, 'auth_time') ? claims['auth_time'] : undefined;
+  return typeof value === 'number' ? readTime(value) : undefined;
+}
+
 function checkTimes(claims: JsonObject, { issuer, source, now }: ClaimRules): Times | AuthnReason {
   const expiresAt = readTime(claimOf(claims, 'exp'));
   // An introspection response may omit `iat` (RFC 7662 §2.2); then the remaining lifetime is bounded instead.

@@ -250,6 +250,11 @@ const ADMIN_CODES = {
   2: 'Not done: a usage error, no token, an address that is not known, or a gateway that does not answer or does not accept the token.',
 } as const;
 
+const APPROVAL_CODES = {
+  1: 'The gateway refused: the role, the person or the token does not allow it, there is no such id, or the request no longer waits.',
+  2: ADMIN_CODES[2],
+} as const;
+
 const NEEDS_CONFIG = 'The gateway file cannot be read or has errors';
 
 /** By the words of the command. A command that is not here has the general codes 0 and 2. */
@@ -358,6 +363,8 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
   ),
   'block list': { 2: ADMIN_CODES[2] },
   unblock: ADMIN_CODES,
+  'approvals list': { 2: ADMIN_CODES[2] },
+  ...Object.fromEntries(['show', 'grant', 'deny'].map((verb) => [`approvals ${verb}`, APPROVAL_CODES])),
   'keys public': {
     1: 'The file is not a gateway key, or the gateway file has errors.',
     2: 'The file cannot be read.',

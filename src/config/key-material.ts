@@ -219,3 +219,16 @@ export function publicPartOf(key: KeyObject): PublicSignerKey {
   const keyId = createHash('sha256').update(members).digest('base64url');
   return { keyId, publicKey: publicKey.export({ format: 'pem', type: 'spki' }).toString() };
 }
+
+const WEBHOOK_SECRET = /^(?:whsec_)?([A-Za-z0-9+/]{32,86}={0,2})$/;
+const MIN_WEBHOOK_SECRET_BYTES = 24;
+const MAX_WEBHOOK_SECRET_BYTES = 64;
+
+/** The bytes of a key that messages of a webhook are signed with, as Standard Webhooks writes it. */
+export function readWebhookSecret(text: string): Uint8Array | undefined {
+  const [, written] = WEBHOOK_SECRET.exec(text.trim()) ?? [];
+  if (written === undefined) return undefined;
+  const bytes = Buffer.from(written, 'base64');
+  const isLong = bytes.byteLength >= MIN_WEBHOOK_SECRET_BYTES && bytes.byteLength <= MAX_WEBHOOK_SECRET_BYTES;
+  return isLong ? new Uint8Array(bytes) : undefined;
+}

@@ -18,6 +18,7 @@ import {
   checkPolicyMode,
   checkSigning,
   checkState,
+  checkWebhooks,
 } from './checks/gateway.js';
 import { backendsOf, checkAggregates, checkResources, checkUpstreams } from './checks/upstreams.js';
 import {
@@ -310,6 +311,7 @@ const CHECKS = [
   checkAudit,
   checkState,
   checkAdmin,
+  checkWebhooks,
   checkPolicyMode,
 ];
 

@@ -6,7 +6,7 @@
 import { dirname, resolve } from 'node:path';
 import { includedScopes } from './checks/gateway.js';
 import { backendsOf, ownAudiences } from './checks/upstreams.js';
-import { readKeyText } from './key-material.js';
+import { readKeyText, readWebhookSecret } from './key-material.js';
 import { BUILT_IN_PROFILES } from './profiles.js';
 import { memberOf } from './schema/declarations.js';
 import { type GatewayConfig, PII_KINDS } from './schema/gateway.js';
@@ -29,6 +29,7 @@ import type {
   UpstreamCredentials,
   UpstreamSettings,
   UpstreamTls,
+  WebhookSettings,
 } from './settings.js';
 
 type IssuerFile = GatewayConfig['issuers'][string];
@@ -103,6 +104,7 @@ export function compileSettings({ file, gateway, tls, signing, watchedFiles, has
     },
     metrics,
     admin: admin && compileAdmin(admin, compileListener(listeners.admin, tls.admin)),
+    webhooks: Object.entries(gateway.approvals.webhooks).map(([name, webhook]) => compileWebhook(name, webhook)),
     watchedFiles,
     hash,
   });
@@ -349,6 +351,11 @@ function compileAdmin(
     issuers: compiled,
     breakGlassToken: breakGlass?.token,
   };
+}
+
+function compileWebhook(name: string, file: GatewayConfig['approvals']['webhooks'][string]): WebhookSettings {
+  const { url, secret, ...rest } = file;
+  return { ...rest, name, url: new URL(url), secret: secret === undefined ? undefined : readWebhookSecret(secret) };
 }
 
 /**

@@ -18,6 +18,7 @@ import {
   readCertificates,
   readKeyText,
   readPublicSignerKey,
+  readWebhookSecret,
 } from './key-material.js';
 import type { ReadContent, SecretReference, SecretUse } from './schema/declarations.js';
 import type { GatewayConfig, GatewayFile } from './schema/gateway.js';
@@ -110,6 +111,8 @@ const FIND_ERROR: Readonly<Record<SecretUse, (secret: string) => string | undefi
   'break-glass-token': findTokenError,
   'signer-key': findSignerKeyError,
   'store-url': findStoreError,
+  'webhook-url': findWebhookError,
+  'webhook-secret': findWebhookSecretError,
 };
 
 function readReference(
@@ -250,6 +253,19 @@ function findStoreError(secret: string): string | undefined {
   const isStore = url?.protocol === 'redis:' || url?.protocol === 'rediss:';
   if (isStore && url.hostname !== '') return undefined;
   return 'holds no redis:// or rediss:// URL with a host';
+}
+
+function findWebhookError(secret: string): string | undefined {
+  const url = URL.canParse(secret) ? new URL(secret) : undefined;
+  const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:';
+  if (!isWeb || url.username !== '' || url.password !== '' || secret.includes('#'))
+    return 'holds no URL that begins with https:// or http://, without user name, password and fragment';
+  return undefined;
+}
+
+function findWebhookSecretError(secret: string): string | undefined {
+  if (readWebhookSecret(secret) !== undefined) return undefined;
+  return 'holds no key of 24 to 64 bytes as base64; `openssl rand -base64 32` makes one';
 }
 
 /** Signatures are counted by key, so that nobody signs twice under two names. */

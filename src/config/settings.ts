@@ -14,6 +14,7 @@ import type {
   PII_KINDS,
   PROFILE,
   STATE,
+  WEBHOOK,
 } from './schema/gateway.js';
 import type { CONTENT, IDENTITY, LIMITS, PINNING, UPSTREAM_SCHEMA } from './schema/upstream.js';
 
@@ -282,6 +283,15 @@ export type AdminSettings = {
   readonly breakGlassToken: string | undefined;
 };
 
+/** A receiver of messages about what waits for a reviewer. */
+export type WebhookSettings = Omit<SettingsOf<typeof WEBHOOK>, 'url' | 'secret'> & {
+  readonly name: string;
+  /** Whoever knows it may write there: it is in no log. */
+  readonly url: URL;
+  /** The key that messages are signed with. */
+  readonly secret: Uint8Array | undefined;
+};
+
 export type Settings = {
   /** Absolute path of the configuration file; relative paths were resolved against its folder. */
   readonly file: string;
@@ -311,6 +321,7 @@ export type Settings = {
   readonly audit: AuditSettings;
   readonly metrics: SettingsOf<typeof METRICS>;
   readonly admin: AdminSettings | undefined;
+  readonly webhooks: readonly WebhookSettings[];
   /** Certificate and key files of upstreams and keys of signers, which are watched besides the configuration. */
   readonly watchedFiles: readonly string[];
   /** SHA-256 of the configuration file's bytes, lower-case hex. Secrets are not part of it. */

@@ -15,7 +15,7 @@ import { type Build, createMetrics, type Metrics } from '../telemetry/metrics.js
 import { errorCode } from '../text/wording.js';
 import type { Version } from './config-version.js';
 
-export type Observability = Pick<Events, 'emit'> & {
+export type Observability = Pick<Events, 'emit' | 'listen'> & {
   readonly listenerErrors: Events['errors'];
   /** Records a security event in the audit log. */
   readonly record: RecordEvent;
@@ -78,15 +78,18 @@ export function createObservability({ settings, hashes }: Version, ports: Observ
       auditWarning = found;
     },
   });
-  const { emit, errors: listenerErrors } = createEvents(
-    [metrics.listeners, createLogListeners(log, redactForRecord)],
-    (event, error) =>
-      log.write('error', 'an event could not be counted or logged', { name: event, code: errorCode(error) }),
+  const {
+    emit,
+    listen,
+    errors: listenerErrors,
+  } = createEvents([metrics.listeners, createLogListeners(log, redactForRecord)], (event, error) =>
+    log.write('error', 'an event could not be counted or logged', { name: event, code: errorCode(error) }),
   );
   const controls = createControls({ now, emit });
   return {
     metrics,
     emit,
+    listen,
     listenerErrors,
     record: audit.event,
     recordApproval: audit.approval,

@@ -74,6 +74,14 @@ export type GatewayEvents = {
   readonly toolsCounted: AtUpstream & { readonly states: ReadonlyMap<PinState, number> };
   readonly driftUnreported: AtUpstream & { readonly error: unknown };
 
+  // Approvals.
+  /** What became of a message to a receiver, by its name; `detail` says why it was not delivered. */
+  readonly reviewersNotified: {
+    readonly webhook: string;
+    readonly outcome: 'delivered' | 'failed' | 'dropped';
+    readonly detail: string | undefined;
+  };
+
   // Configuration, controls and the process.
   /** No thread for inspection can be started, or one runs again. */
   readonly workerThread: { readonly isThere: boolean };
@@ -121,13 +129,16 @@ export type Listeners = { readonly [Name in EventName]?: (event: GatewayEvents[N
 
 export type Events = {
   readonly emit: Emit;
+  /** Listens from now on. */
+  listen(listeners: Listeners): void;
   /** How often listeners have thrown, by the event. */
   errors(): ReadonlyMap<EventName, number>;
 };
 
 /** `onError` is called at the first error of a listener of each event; the others are counted. */
-export function createEvents(tables: readonly Listeners[], onError: (name: EventName, error: unknown) => void): Events {
+export function createEvents(first: readonly Listeners[], onError: (name: EventName, error: unknown) => void): Events {
   const errors = new Map<EventName, number>();
+  const tables = [...first];
 
   function countError(name: EventName, error: unknown): void {
     const before = errors.get(name) ?? 0;
@@ -150,6 +161,7 @@ export function createEvents(tables: readonly Listeners[], onError: (name: Event
         }
       }
     },
+    listen: (listeners) => tables.push(listeners),
     errors: () => errors,
   };
 }

@@ -91,6 +91,14 @@ export function createLogListeners(log: Log, mask: MaskText): Listeners {
     loginImpossible: (fields) => log.write('warn', 'nobody can log in to answer an approval', fields),
     issuerIncomplete: (fields) => log.write('warn', 'part of the keys or metadata of an issuer cannot be used', fields),
 
+    reviewersNotified({ outcome, webhook, detail }) {
+      if (outcome === 'delivered') return;
+      log.write('warn', 'reviewers were not told of a request that waits', {
+        ...{ name: webhook, state: outcome },
+        ...(detail === undefined ? {} : { detail }),
+      });
+    },
+
     drifted(event) {
       const { upstream, kind, name, change, suppressed } = event;
       if (suppressed === undefined) return;

@@ -165,6 +165,11 @@ export const METRICS = {
     help: '1 while the shared store is unreachable.',
     labels: [],
   },
+  sallyport_approval_messages_total: {
+    kind: 'counter',
+    help: 'Messages to the webhooks of reviewers by outcome: `delivered`, `failed`, or `dropped` because too many waited.',
+    labels: ['outcome'],
+  },
   sallyport_control_state: {
     kind: 'gauge',
     help: '1 for the current state of a control, 0 for the other states.',

@@ -369,6 +369,7 @@ export function createMetrics(
       recordVerdict(families, record, labels);
       recordContent(families, record, labels.upstream);
     },
+    reviewersNotified: ({ outcome }) => families.sallyport_approval_messages_total.write(1, outcome),
     unauthenticated: ({ reason }) => families.sallyport_auth_failures_total.write(1, isReason(reason) ? reason : OTHER),
     listed: ({ upstream }) => families.sallyport_upstream_up.write(1, upstreamLabel(upstream)),
     unlisted: ({ upstream }) => families.sallyport_upstream_up.write(0, upstreamLabel(upstream)),

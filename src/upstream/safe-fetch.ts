@@ -195,7 +195,7 @@ type FetchOutcome =
 
 export type FetchJson = (url: URL, rule: FetchRule) => Promise<FetchOutcome>;
 
-/** A form (`application/x-www-form-urlencoded`) and its additional headers. */
+/** A body, by itself a form (`application/x-www-form-urlencoded`), and its additional headers. */
 type FormRequest = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -213,11 +213,18 @@ type FormOutcome =
 
 export type PostForm = (url: URL, form: FormRequest, rule: FetchRule) => Promise<FormOutcome>;
 
+/** The status of a response whose body was not read; redirects are failures. */
+type MessageOutcome = { readonly ok: true; readonly status: number } | FailedFetch;
+
+export type PostMessage = (url: URL, message: FormRequest, rule: FetchRule) => Promise<MessageOutcome>;
+
 export type GuardedFetch = {
   /** Fetches one JSON document. Expected failures are values; it does not throw. */
   readonly fetchJson: FetchJson;
   /** Posts one form, once. Expected failures are values; it does not throw. */
   readonly postForm: PostForm;
+  /** Posts a body of any type, once, and reads no more of the response than its head. It does not throw. */
+  readonly postMessage: PostMessage;
   /** Closes all connections. A later call fails with `unreachable`. */
   close(): Promise<void>;
 };
@@ -292,13 +299,13 @@ function parseBody(bytes: Uint8Array): { readonly value: Json } | undefined {
 
 type Received = { readonly response: Dispatcher.ResponseData; readonly bytes: Uint8Array };
 
-/** Sends one request and reads its complete body within the caps. */
-async function requestOnce(
+/** Sends one request; resolves with the head of its response, whose body has to be read or destroyed. */
+async function requestHead(
   agent: Agent,
   url: URL,
   form: FormRequest | undefined,
-  { maxBytes, signal }: { readonly maxBytes: number; readonly signal: AbortSignal },
-): Promise<Received | FailedFetch> {
+  signal: AbortSignal,
+): Promise<Dispatcher.ResponseData> {
   const response = await agent.request({
     origin: url.origin,
     path: url.pathname + url.search,
@@ -309,6 +316,17 @@ async function requestOnce(
   });
   // An unread body must be destroyed, and nothing else handles the error that follows.
   response.body.on('error', () => {});
+  return response;
+}
+
+/** Sends one request and reads its complete body within the caps. */
+async function requestOnce(
+  agent: Agent,
+  url: URL,
+  form: FormRequest | undefined,
+  { maxBytes, signal }: { readonly maxBytes: number; readonly signal: AbortSignal },
+): Promise<Received | FailedFetch> {
+  const response = await requestHead(agent, url, form, signal);
   const refused = findHeadError(response, url, form !== undefined);
   if (refused !== undefined) {
     response.body.destroy();
@@ -318,6 +336,14 @@ async function requestOnce(
   return bytes === undefined
     ? failedFetch('too-large', `answered with more than ${maxBytes} bytes`)
     : { response, bytes };
+}
+
+/** Sends one message and reads nothing of what comes back but the status. */
+async function sendOnce(agent: Agent, url: URL, message: FormRequest, signal: AbortSignal): Promise<MessageOutcome> {
+  const { statusCode: status, headers, body } = await requestHead(agent, url, message, signal);
+  body.destroy();
+  if (status < 300 || status >= 400) return { ok: true, status };
+  return failedFetch('redirect', `redirected to ${describeTarget(headers['location'], url)}`);
 }
 
 function readDocument(received: Received | FailedFetch): FetchOutcome {
@@ -386,14 +412,17 @@ export function createGuardedFetch(settings: ConnectSettings = {}): GuardedFetch
     'private-only': agentFor('private-only'),
   };
 
-  async function run(url: URL, rule: FetchRule, form?: FormRequest): Promise<Received | FailedFetch> {
+  async function within<Outcome>(
+    url: URL,
+    rule: FetchRule,
+    request: (agent: Agent, signal: AbortSignal) => Promise<Outcome>,
+  ): Promise<Outcome | FailedFetch> {
     if (url.username !== '' || url.password !== '') return failedFetch('invalid', 'has a URL that carries credentials');
     const allowed = addressesFor(url, reachOf(url, rule));
     if (allowed === undefined) return failedFetch('refused-address', 'has a URL that is not https');
     const { signal, clear } = createDeadline(rule.timeoutMs);
-    const caps = { maxBytes: rule.maxBytes, signal };
     try {
-      return await requestOnce(agents[allowed], url, form, caps);
+      return await request(agents[allowed], signal);
     } catch (error) {
       return describeFailure(error, signal.aborted, allowed);
     } finally {
@@ -401,9 +430,13 @@ export function createGuardedFetch(settings: ConnectSettings = {}): GuardedFetch
     }
   }
 
+  const run = (url: URL, rule: FetchRule, form?: FormRequest): Promise<Received | FailedFetch> =>
+    within(url, rule, (agent, signal) => requestOnce(agent, url, form, { maxBytes: rule.maxBytes, signal }));
+
   return {
     fetchJson: async (url, rule) => readDocument(await run(url, rule)),
     postForm: async (url, form, rule) => readResponse(await run(url, rule, form)),
+    postMessage: (url, message, rule) => within(url, rule, (agent, signal) => sendOnce(agent, url, message, signal)),
     async close() {
       await Promise.all(Object.values(agents).map((agent) => agent.destroy()));
     },

@@ -161,6 +161,35 @@ function checkConsoleUrl(written: string | undefined, report: ReportDiagnostic):
     report(path, 'the console is served at the root of its host: write the URL without a path');
 }
 
+/** A message is signed or goes where only its URL is known, its link leads somewhere, and its URL is one that is connected to. */
+export function checkWebhooks(file: GatewayConfig, report: ReportDiagnostic): void {
+  const { approvals, admin } = file;
+  for (const [name, { url, format, secret, network, plaintext, ca }] of Object.entries(approvals.webhooks)) {
+    const owner = ['approvals', 'webhooks', name];
+    if (format === 'json' && secret === undefined) {
+      const message = 'with "format: json" the key "secret" is needed: nothing else tells who sent a message';
+      report(owner, message, 'missing-key', { at: 'key' });
+    }
+    if (admin?.publicUrl === undefined) {
+      const message = 'a webhook needs "admin.publicUrl": its messages link to the console';
+      report(owner, message, 'missing-key', { at: 'key' });
+    }
+    // Empty where secrets are not read. The URL is a secret, so that nothing of it is suggested.
+    if (url === '') continue;
+    // Receivers write a port that is the default one.
+    checkOrigin(
+      file,
+      [...owner, 'url'],
+      new URL(url).href,
+      { owner, network, plaintext },
+      (path, message, rule, more) =>
+        report(path, message, rule, { ...more, suggestion: path.at(-1) === 'url' ? undefined : more?.suggestion }),
+    );
+    if (ca !== undefined && url.startsWith('http:'))
+      report([...owner, 'ca'], 'this webhook is reached by plain http', 'conflict', { at: 'key' });
+  }
+}
+
 /** Rules that decide nothing are a choice that is made twice. */
 export function checkPolicyMode({ policies }: GatewayConfig, report: ReportDiagnostic): void {
   if (policies.mode !== 'observe') {

@@ -25,7 +25,9 @@ export type SecretUse =
   | 'actor-token'
   | 'break-glass-token'
   | 'signer-key'
-  | 'store-url';
+  | 'store-url'
+  | 'webhook-url'
+  | 'webhook-secret';
 
 /** A JSON Schema, as what walks and publishes it sees it. */
 export type Schema = { readonly [keyword: string]: unknown; readonly [MEANING]?: Meaning };

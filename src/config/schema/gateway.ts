@@ -28,7 +28,7 @@ import {
   unavailable,
   union,
 } from './declarations.js';
-import { AGGREGATE_SCHEMA, UPSTREAM_SCHEMA } from './upstream.js';
+import { AGGREGATE_SCHEMA, FILE, UPSTREAM_SCHEMA } from './upstream.js';
 
 export const PII_ACTIONS = ['off', 'flag', 'redact', 'block'] as const;
 export const PII_KINDS = ['card', 'iban', 'ssn'] as const;
@@ -447,6 +447,38 @@ const ADMIN = record('Who may use the console and its API. Without it the listen
   ),
 });
 
+/** Who is told that something waits for a reviewer. */
+export const WEBHOOK = record('A receiver of messages. Each says that a request waits for a reviewer, and where.', {
+  url: secret(
+    'URL that messages are posted to: https, or http on loopback or, with `plaintext: accepted`, in a private network. Whoever knows the URL of a chat may write there, so it is a secret.',
+    'webhook-url',
+  ),
+  format: oneOfStrings(
+    'Form of the messages: JSON, or what an incoming webhook of Slack or a workflow of Microsoft Teams takes.',
+    ['json', 'slack', 'teams'],
+    { default: 'json' },
+  ),
+  secret: Type.Optional(
+    secret(
+      'Key that messages are signed with: 24 to 64 bytes as base64, with or without `whsec_` in front. Required with `format: json`.',
+      'webhook-secret',
+    ),
+  ),
+  network: NETWORK,
+  plaintext: Type.Optional(PLAINTEXT),
+  ca: Type.Optional(text("File of the certificate authorities (PEM) that are trusted instead of the system's.", FILE)),
+});
+
+const APPROVALS = record(
+  'What surrounds the approvals that policies ask for.',
+  {
+    webhooks: named('Receivers of messages by name; `admin.publicUrl` is where their links lead.', WEBHOOK, {
+      default: {},
+    }),
+  },
+  { default: {} },
+);
+
 export const POLICIES = record('Policies.', {
   dir: text('Folder of the `*.policy.yaml` files.'),
   mode: oneOfStrings(
@@ -514,6 +546,7 @@ export const GATEWAY_SCHEMA = published(
       metrics: METRICS,
       tracing: unavailable('Key: `otlp`.'),
       admin: Type.Optional(ADMIN),
+      approvals: APPROVALS,
     },
     { title: 'the gateway file' },
   ),

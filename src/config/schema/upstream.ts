@@ -88,7 +88,7 @@ const TOKEN_EXCHANGE = record(
   { title: 'credentials of type token-exchange' },
 );
 
-const FILE = { [MEANING]: 'file-content' } as const;
+export const FILE = { [MEANING]: 'file-content' } as const;
 
 /** TLS of the connection: how the server is verified, and the client certificate. */
 const UPSTREAM_TLS = record(

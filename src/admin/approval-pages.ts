@@ -1,0 +1,139 @@
+// The pages of approvals: what waits, by caller; one request, where it is read and answered; and what became of the others.
+// Callers, models and servers choose most of what is shown. The forms are read here and carried out as the API does, which
+// checks role and person. docs/reference/listeners.md#the-console; docs/reference/approvals.md#reviewers.
+
+import type { PlainResponse } from '../http/app.js';
+import { foreign, foreignName, formTokenField, type Html, html, rowsTable, stateText, timeText } from '../http/html.js';
+import { type Approval, type ApprovalCaller, openParties, type ShownApproval, stateOf } from '../policy/approval.js';
+import { countOf } from '../text/wording.js';
+import type { CallerQuestions, WaitingList } from './approvals.js';
+import { type Frame, page } from './page-frame.js';
+
+export const APPROVALS_PATH = '/approvals';
+export const HISTORY_PATH = '/approvals/history';
+
+function timeOf(ms: number): Html {
+  return timeText(new Date(ms).toISOString());
+}
+
+function callerText({ issuer, subject, client, actors }: ApprovalCaller): Html {
+  const acting = actors.length === 0 ? undefined : html`, acted for by ${actors.map((actor) => foreign(actor.subject)).join(', ')}`;
+  return html`${foreignName(subject)} <span class="dim small">of ${foreign(issuer)} by ${foreignName(client)}${acting}</span>`;
+}
+
+function requestText({ subject }: Approval): Html {
+  return html`${foreign(subject.method)}<br>${foreignName(subject.name)}`;
+}
+
+const PARTY_TEXTS = { caller: 'the caller', reviewer: 'a reviewer' } as const;
+
+/** What waits, with at most some requests of each caller. `undefined`: the store cannot be read. */
+export function waitingPage(list: WaitingList | undefined, frame: Frame): PlainResponse {
+  const main =
+    list === undefined
+      ? html`<p class="panel error" role="alert">The shared store is unreachable, so it is not known what waits.</p>`
+      : html`<p>A call that policies put to a reviewer waits here until it is answered or expires. A yes is for exactly the call that is shown, and for one use.</p>
+${list.callers.length === 0 ? html`<p>Nothing waits.</p>` : list.callers.map(callerSection)}
+${list.unlisted === 0 ? undefined : html`<p class="panel">${countOf(list.unlisted, 'request')} of other callers ${list.unlisted === 1 ? 'is' : 'are'} not listed. They follow as these are answered.</p>`}`;
+  return page('Approvals', html`${main}
+<p><a class="button" href="${HISTORY_PATH}">History</a></p>`, { frame, current: APPROVALS_PATH });
+}
+
+function callerSection({ caller, shown, more }: CallerQuestions): Html {
+  const rows = shown.map((approval) => [
+    html`<a href="${APPROVALS_PATH}/${approval.id}">${requestText(approval)}</a>`,
+    approval.subject.upstream,
+    approval.demand.rules.join(', '),
+    openParties(approval)
+      .map((party) => PARTY_TEXTS[party])
+      .join(' and '),
+    timeOf(approval.expiresAtMs),
+  ]);
+  const rest = more === 0 ? '' : ` ${more} more of this caller ${more === 1 ? 'is' : 'are'} not listed.`;
+  return html`<h2>${callerText(caller)}</h2>
+${rowsTable(`${countOf(shown.length + more, 'request')}.${rest}`, ['Request', 'Upstream', 'Rules', 'Waits for', 'Until'], rows)}`;
+}
+
+/** What became of the others, the newest first. */
+export function historyPage(
+  list: { readonly shown: readonly Approval[]; readonly more: number } | undefined,
+  nowMs: number,
+  frame: Frame,
+): PlainResponse {
+  const rows = (list?.shown ?? []).map((approval) => [
+    html`<a href="${APPROVALS_PATH}/${approval.id}">${requestText(approval)}</a>`,
+    approval.subject.upstream,
+    callerText(approval.subject.caller),
+    stateText(stateOf(approval, nowMs)),
+    answersText(approval),
+    timeOf(approval.createdAtMs),
+  ]);
+  const rest = list === undefined || list.more === 0 ? '' : ` ${list.more} older ones are not listed; the audit log has them.`;
+  const columns = ['Request', 'Upstream', 'Caller', 'State', 'Answers', 'Asked'];
+  const main =
+    list === undefined
+      ? html`<p class="panel error" role="alert">The shared store is unreachable, so the history cannot be read.</p>`
+      : rows.length === 0
+        ? html`<p>Nothing has been answered, used or has expired yet.</p>`
+        : rowsTable(`${countOf(rows.length, 'request')}, the newest first.${rest}`, columns, rows);
+  return page('History of approvals', html`${main}
+<p><a class="button" href="${APPROVALS_PATH}">What waits</a></p>`, { frame, current: APPROVALS_PATH });
+}
+
+const PROOF_TEXTS = {
+  login: 'after a login',
+  token: 'by the API',
+  client: 'answered by the client, perhaps without a person',
+} as const;
+
+function answersText({ answers }: Approval): Html {
+  if (answers.length === 0) return html`none`;
+  return html`${answers.map(
+    ({ verdict, person, party, proof }, index) =>
+      html`${index === 0 ? undefined : html`<br>`}${verdict} by ${foreignName(person.subject)} <span class="dim small">(${party}, ${PROOF_TEXTS[proof]})</span>`,
+  )}`;
+}
+
+/** Why the one who looks may not grant, as a sentence; `undefined` if nothing is known against it. */
+export type Obstacle = string | undefined;
+
+/** One request with what the person has to see, and the forms to answer it. `view` is what both pages show of one. */
+export function approvalPage(
+  approval: ShownApproval,
+  view: Html,
+  { nowMs, mayAnswer, obstacle, frame }: {
+    readonly nowMs: number;
+    /** Its role allows to answer. */
+    readonly mayAnswer: boolean;
+    readonly obstacle: Obstacle;
+    readonly frame: Frame;
+  },
+): PlainResponse {
+  const state = stateOf(approval, nowMs);
+  const isOpen = state === 'waiting' && openParties(approval).includes('reviewer');
+  const main = html`${view}
+<h2>Answers</h2>
+<p>${answersText(approval)}</p>
+${isOpen ? answerForms(approval, mayAnswer, obstacle, frame) : html`<p class="panel">${closedText(approval, state)}</p>`}
+<p><a class="button" href="${APPROVALS_PATH}">What waits</a> <a class="button" href="${HISTORY_PATH}">History</a></p>`;
+  return page('A request that needs approval', main, { frame, current: APPROVALS_PATH });
+}
+
+function closedText(approval: Approval, state: string): string {
+  if (state === 'waiting') return 'No reviewer is asked any more. The request waits for its caller.';
+  return `This request does not wait any more: it is ${state}.`;
+}
+
+function answerForms({ id, shown, demand }: Approval, mayAnswer: boolean, obstacle: Obstacle, frame: Frame): Html {
+  if (!mayAnswer) return html`<p class="panel">Your role reads. Reviewers and admins answer.</p>`;
+  const token = html`${formTokenField(frame.formToken)}<input type="hidden" name="shown" value="${shown}">`;
+  const count = demand.reviewer?.count ?? 1;
+  const needs = count === 1 ? undefined : html`<p>The rule needs ${count} different reviewers.</p>`;
+  const grant =
+    obstacle === undefined
+      ? html`<form method="post" action="${APPROVALS_PATH}/${id}/grant">${token}<button>Grant this request once</button></form>`
+      : html`<p class="panel">${obstacle}</p>`;
+  return html`<h2>Answer</h2>
+${needs}<div class="answers">${grant}
+<form method="post" action="${APPROVALS_PATH}/${id}/deny">${token}<button class="danger">Deny</button></form></div>`;
+}
