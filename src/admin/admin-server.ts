@@ -12,15 +12,12 @@ import { html, seeOther } from '../http/html.js';
 import { createHttpListener, type HttpListener, type ListenerAddress } from '../http/internal-server.js';
 import { LOOPBACK_HOSTS } from '../http/request-checks.js';
 import { urlHost } from '../text/escaping.js';
-import {
-  type ApiPorts,
-  handleApiRequest,
-  MAX_ORDER_BYTES,
-  readApiRequest,
-  respondToRevocation,
-} from './api.js';
-import { type AccessOutcome, plainRefusal, type TokenHolder } from './api-response.js';
-import { type Frame, page } from './page-frame.js';
+import { type ApiPorts, handleApiRequest, MAX_ORDER_BYTES, readApiRequest, respondToRevocation } from './api.js';
+import { type AccessOutcome, type AdminCaller, plainRefusal, type TokenHolder } from './api-response.js';
+import { APPROVALS_PATH, approvalPage, HISTORY_PATH, historyPage, waitingPage } from './approval-pages.js';
+import { historyList, obstacleOf, type WaitingList, waitingList } from './approvals.js';
+import { mayAnswer, respondToApproval } from './approvals-api.js';
+import { APPROVAL, type Frame, page } from './page-frame.js';
 import {
   blockOrderOf,
   blocksPage,
@@ -130,18 +127,32 @@ export function createAdminServer(listener: ListenerAddress, ports: AdminPorts):
   });
 }
 
-type PageName = 'controls' | 'drift' | 'decisions' | 'upstreams' | 'blocks' | 'guide';
+type PageName =
+  | 'first'
+  | 'approvals'
+  | 'approval-history'
+  | 'controls'
+  | 'drift'
+  | 'decisions'
+  | 'upstreams'
+  | 'blocks'
+  | 'guide';
 
 /** A request for the console. `path` is one of the gateway's own, never as sent. */
 type ConsoleRequest =
   | { readonly action: 'show-page'; readonly page: PageName; readonly query: URLSearchParams }
   | { readonly action: 'show-definition' | 'show-decision'; readonly id: string }
+  | { readonly action: 'show-approval'; readonly id: string; readonly query: URLSearchParams }
   | { readonly action: 'begin-login'; readonly issuer: string; readonly query: URLSearchParams }
   | { readonly action: 'log-in'; readonly query: URLSearchParams | undefined }
-  | { readonly action: 'log-out' | 'block' | 'lift-block' };
+  | { readonly action: 'log-out' | 'block' | 'lift-block' }
+  | { readonly action: 'grant-approval' | 'deny-approval'; readonly id: string };
 
 const PAGE_PATHS: ReadonlyMap<string, PageName> = new Map([
-  ['/', 'controls'],
+  ['/', 'first'],
+  [APPROVALS_PATH, 'approvals'],
+  [HISTORY_PATH, 'approval-history'],
+  ['/controls', 'controls'],
   ['/drift', 'drift'],
   ['/decisions', 'decisions'],
   ['/upstreams', 'upstreams'],
@@ -150,12 +161,13 @@ const PAGE_PATHS: ReadonlyMap<string, PageName> = new Map([
 ]);
 const DEFINITION = /^\/drift\/([0-9a-f]{32})$/;
 const DECISION = /^\/decisions\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
+const ANSWER = /^(\/approvals\/.+)\/(grant|deny)$/;
 const LOGIN = /^\/login\/with\/([a-z0-9][a-z0-9_-]{0,62})$/;
 
 /** Routes a method and a target; `undefined` if it is no page. */
 function readConsoleRequest(method: string | undefined, url: string | undefined): ConsoleRequest | undefined {
   const [path = '', search = ''] = (url ?? '').split(/\?(.*)/s, 2);
-  if (method === 'POST' && search === '') return FORMS.get(path);
+  if (method === 'POST' && search === '') return FORMS.get(path) ?? readAnswer(path);
   if (method !== 'GET' && method !== 'HEAD') return undefined;
   const query = new URLSearchParams(search);
   const shown = PAGE_PATHS.get(path);
@@ -164,10 +176,23 @@ function readConsoleRequest(method: string | undefined, url: string | undefined)
   if (definition !== undefined) return { action: 'show-definition', id: definition };
   const decision = DECISION.exec(path)?.[1];
   if (decision !== undefined) return { action: 'show-decision', id: decision };
+  const approval = APPROVAL.exec(path)?.[1];
+  if (approval !== undefined) return { action: 'show-approval', id: approval, query };
+  return method === 'HEAD' ? undefined : readLogin(path, query);
+}
+
+/** The way to an issuer and back. */
+function readLogin(path: string, query: URLSearchParams): ConsoleRequest | undefined {
   const issuer = LOGIN.exec(path)?.[1];
-  if (method === 'HEAD') return undefined;
   if (issuer !== undefined) return { action: 'begin-login', issuer, query };
   return path === '/login/callback' ? { action: 'log-in', query } : undefined;
+}
+
+/** The forms on the page of an approval. */
+function readAnswer(path: string): ConsoleRequest | undefined {
+  const [, page = '', verb] = ANSWER.exec(path) ?? [];
+  const id = APPROVAL.exec(page)?.[1];
+  return id === undefined ? undefined : { action: verb === 'grant' ? 'grant-approval' : 'deny-approval', id };
 }
 
 const FORMS: ReadonlyMap<string, ConsoleRequest> = new Map([
@@ -197,8 +222,7 @@ async function respondToConsole(
   }
   const visitor = sessions.visitor(browser);
   if (visitor === undefined) {
-    const path = asked.action === 'show-page' ? pathOf(asked.page) : '/drift';
-    return { response: sessions.loginPage(browser, path), subject: undefined };
+    return { response: sessions.loginPage(browser, wantedPath(asked)), subject: undefined };
   }
   const reply = await respondToVisitor(asked, request, visitor, ports);
   const { setCookie } = visitor;
@@ -216,8 +240,18 @@ function withCookie(response: PlainResponse, cookie: string): PlainResponse {
   return { ...response, headers: { ...response.headers, 'set-cookie': [cookie] } };
 }
 
-function pathOf(name: PageName): string {
-  return [...PAGE_PATHS].find(([, page]) => page === name)?.[0] ?? '/';
+/** Where a login leads whoever asked for this without a session. */
+function wantedPath(asked: VisitorRequest): string {
+  switch (asked.action) {
+    case 'show-page':
+      return [...PAGE_PATHS].find(([, page]) => page === asked.page)?.[0] ?? '/';
+    case 'show-approval':
+    case 'grant-approval':
+    case 'deny-approval':
+      return `${APPROVALS_PATH}/${asked.id}`;
+    default:
+      return '/drift';
+  }
 }
 
 type VisitorRequest = Exclude<ConsoleRequest, { readonly action: 'begin-login' | 'log-in' }>;
@@ -237,13 +271,15 @@ async function respondToVisitor(
   };
   switch (asked.action) {
     case 'show-page':
-      return { response: showPage(asked, frame, ports), detail: { page: asked.page } };
+      return { response: await showPage(asked, frame, ports), detail: { page: asked.page } };
     case 'show-definition': {
       const detail = await ports.review.detail(asked.id);
       if (detail === undefined) return { response: notKept(frame, '/drift', NO_DEFINITION) };
       const { upstream, kind, name } = detail.item;
       return { response: driftDetailPage(detail, frame), detail: { upstream, kind, name } };
     }
+    case 'show-approval':
+      return showApproval(asked, visitor, frame, ports);
     case 'show-decision': {
       const shown = decisionPage(ports.decisions(), asked.id, ports.explain, frame);
       const response = shown ?? notKept(frame, '/decisions', NO_DECISION);
@@ -256,6 +292,9 @@ async function respondToVisitor(
   switch (asked.action) {
     case 'log-out':
       return ports.sessions.logOut(visitor);
+    case 'grant-approval':
+    case 'deny-approval':
+      return answer(asked, visitor, frame, ports);
     case 'block':
       return block(form, visitor, frame, ports);
     case 'lift-block':
@@ -263,12 +302,25 @@ async function respondToVisitor(
   }
 }
 
-function showPage(
+async function showPage(
   { page: name, query }: Extract<ConsoleRequest, { readonly action: 'show-page' }>,
   frame: Frame,
   ports: ConsolePorts,
-): PlainResponse {
+): Promise<PlainResponse> {
   switch (name) {
+    case 'first': {
+      const list = await waitingAt(ports);
+      return list === undefined || list.forReviewers === 0
+        ? controlsPage(ports.controls(), frame)
+        : waitingPage(list, frame);
+    }
+    case 'approvals':
+      return waitingPage(await waitingAt(ports), frame);
+    case 'approval-history': {
+      const all = await ports.approvals.list();
+      const nowMs = ports.now();
+      return historyPage(all === 'unavailable' ? undefined : historyList(all, nowMs), nowMs, frame);
+    }
     case 'controls':
       return controlsPage(ports.controls(), frame);
     case 'drift':
@@ -284,6 +336,56 @@ function showPage(
   }
 }
 
+/** What waits now; `undefined` while the store cannot be read. */
+async function waitingAt({ approvals, now }: ConsolePorts): Promise<WaitingList | undefined> {
+  const all = await approvals.list();
+  return all === 'unavailable' ? undefined : waitingList(all, now());
+}
+
+function callerOf({ session, roles }: Visitor, { holderOf }: ConsolePorts): AdminCaller {
+  const { issuer, subject } = session;
+  return { issuer, subject, roles, holder: holderOf(session) };
+}
+
+async function showApproval(
+  { id, query }: Extract<ConsoleRequest, { readonly action: 'show-approval' }>,
+  visitor: Visitor,
+  frame: Frame,
+  ports: ConsolePorts,
+): Promise<Reply> {
+  const isAnswerer = mayAnswer(visitor.roles);
+  const isUnmasked = isAnswerer && query.get('sensitive') === 'show';
+  const detail = { approval: id, ...(isUnmasked ? { sensitive: 'shown' } : {}) };
+  const found = await ports.approvals.find(id);
+  if (typeof found === 'string') {
+    const [status, text] = found === 'unknown' ? [404, NO_APPROVAL] : [503, NO_STORE];
+    return { response: resultPage('Not shown', text, { status, frame, back: APPROVALS_PATH }), detail };
+  }
+  const nowMs = ports.now();
+  const caller = callerOf(visitor, ports);
+  const obstacle = obstacleOf(caller, found, nowMs);
+  const response = approvalPage(found, { nowMs, isAnswerer, isUnmasked, obstacle, frame });
+  return { response, detail };
+}
+
+/** INVARIANT: a form is carried out as a request to the API is, role and person included. */
+async function answer(
+  { action, id }: Extract<ConsoleRequest, { readonly action: 'grant-approval' | 'deny-approval' }>,
+  visitor: Visitor,
+  frame: Frame,
+  ports: ConsolePorts,
+): Promise<Reply> {
+  const body = { type: 'application/json', read: async () => '{}' };
+  const { response, detail } = await respondToApproval({ action, id }, callerOf(visitor, ports), body, ports);
+  const { status } = response;
+  const back = `${APPROVALS_PATH}/${id}`;
+  if (status === OK) return { response: seeOther(back), detail };
+  return { response: resultPage('Not answered', errorOf(response), { status, frame, back }), detail };
+}
+
+const NO_APPROVAL = 'No such request is kept.';
+const NO_STORE = 'The shared store is unreachable. Try again later.';
+const OK = 200;
 const CREATED = 201;
 const ACCEPTED = 202;
 const NO_CONTENT = 204;

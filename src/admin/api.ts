@@ -21,7 +21,12 @@ import {
   refusal,
   type SentBody,
 } from './api-response.js';
-import { type ApprovalApiPorts, type ApprovalRequest, readApprovalRequest, respondToApproval } from './approvals-api.js';
+import {
+  type ApprovalApiPorts,
+  type ApprovalRequest,
+  readApprovalRequest,
+  respondToApproval,
+} from './approvals-api.js';
 import { ADMIN_ROLES, type AdminRole, authorOf, BREAK_GLASS_SUBJECT, type Sessions } from './sessions.js';
 
 /**

@@ -2,11 +2,13 @@
 // Callers, models and servers choose most of what is shown. The forms are read here and carried out as the API does, which
 // checks role and person. docs/reference/listeners.md#the-console; docs/reference/approvals.md#reviewers.
 
+import { maskArguments } from '../approvals/masking.js';
 import type { PlainResponse } from '../http/app.js';
 import { foreign, foreignName, formTokenField, type Html, html, rowsTable, stateText, timeText } from '../http/html.js';
 import { type Approval, type ApprovalCaller, openParties, type ShownApproval, stateOf } from '../policy/approval.js';
 import { countOf } from '../text/wording.js';
-import type { CallerQuestions, WaitingList } from './approvals.js';
+import type { CallerQuestions, obstacleOf, WaitingList } from './approvals.js';
+import { describeRefusal } from './approvals-api.js';
 import { type Frame, page } from './page-frame.js';
 
 export const APPROVALS_PATH = '/approvals';
@@ -17,7 +19,8 @@ function timeOf(ms: number): Html {
 }
 
 function callerText({ issuer, subject, client, actors }: ApprovalCaller): Html {
-  const acting = actors.length === 0 ? undefined : html`, acted for by ${actors.map((actor) => foreign(actor.subject)).join(', ')}`;
+  const acting =
+    actors.length === 0 ? undefined : html`, acted for by ${actors.map((actor) => foreign(actor.subject)).join(', ')}`;
   return html`${foreignName(subject)} <span class="dim small">of ${foreign(issuer)} by ${foreignName(client)}${acting}</span>`;
 }
 
@@ -35,8 +38,12 @@ export function waitingPage(list: WaitingList | undefined, frame: Frame): PlainR
       : html`<p>A call that policies put to a reviewer waits here until it is answered or expires. A yes is for exactly the call that is shown, and for one use.</p>
 ${list.callers.length === 0 ? html`<p>Nothing waits.</p>` : list.callers.map(callerSection)}
 ${list.unlisted === 0 ? undefined : html`<p class="panel">${countOf(list.unlisted, 'request')} of other callers ${list.unlisted === 1 ? 'is' : 'are'} not listed. They follow as these are answered.</p>`}`;
-  return page('Approvals', html`${main}
-<p><a class="button" href="${HISTORY_PATH}">History</a></p>`, { frame, current: APPROVALS_PATH });
+  return page(
+    'Approvals',
+    html`${main}
+<p><a class="button" href="${HISTORY_PATH}">History</a></p>`,
+    { frame, current: APPROVALS_PATH },
+  );
 }
 
 function callerSection({ caller, shown, more }: CallerQuestions): Html {
@@ -68,7 +75,8 @@ export function historyPage(
     answersText(approval),
     timeOf(approval.createdAtMs),
   ]);
-  const rest = list === undefined || list.more === 0 ? '' : ` ${list.more} older ones are not listed; the audit log has them.`;
+  const rest =
+    list === undefined || list.more === 0 ? '' : ` ${list.more} older ones are not listed; the audit log has them.`;
   const columns = ['Request', 'Upstream', 'Caller', 'State', 'Answers', 'Asked'];
   const main =
     list === undefined
@@ -76,8 +84,12 @@ export function historyPage(
       : rows.length === 0
         ? html`<p>Nothing has been answered, used or has expired yet.</p>`
         : rowsTable(`${countOf(rows.length, 'request')}, the newest first.${rest}`, columns, rows);
-  return page('History of approvals', html`${main}
-<p><a class="button" href="${APPROVALS_PATH}">What waits</a></p>`, { frame, current: APPROVALS_PATH });
+  return page(
+    'History of approvals',
+    html`${main}
+<p><a class="button" href="${APPROVALS_PATH}">What waits</a></p>`,
+    { frame, current: APPROVALS_PATH },
+  );
 }
 
 const PROOF_TEXTS = {
@@ -94,46 +106,59 @@ function answersText({ answers }: Approval): Html {
   )}`;
 }
 
-/** Why the one who looks may not grant, as a sentence; `undefined` if nothing is known against it. */
-export type Obstacle = string | undefined;
-
-/** One request with what the person has to see, and the forms to answer it. `view` is what both pages show of one. */
+/** One request with what the person has to see, and the forms to answer it. */
 export function approvalPage(
   approval: ShownApproval,
-  view: Html,
-  { nowMs, mayAnswer, obstacle, frame }: {
+  {
+    nowMs,
+    isAnswerer,
+    isUnmasked,
+    obstacle,
+    frame,
+  }: {
     readonly nowMs: number;
-    /** Its role allows to answer. */
-    readonly mayAnswer: boolean;
-    readonly obstacle: Obstacle;
+    /** The role allows to answer. */
+    readonly isAnswerer: boolean;
+    readonly isUnmasked: boolean;
+    /** What keeps the one who looks from granting. */
+    readonly obstacle: ReturnType<typeof obstacleOf>;
     readonly frame: Frame;
   },
 ): PlainResponse {
   const state = stateOf(approval, nowMs);
   const isOpen = state === 'waiting' && openParties(approval).includes('reviewer');
-  const main = html`${view}
+  const main = html`${viewOf(approval, isUnmasked)}
 <h2>Answers</h2>
 <p>${answersText(approval)}</p>
-${isOpen ? answerForms(approval, mayAnswer, obstacle, frame) : html`<p class="panel">${closedText(approval, state)}</p>`}
+${isOpen ? answerForms(approval, isAnswerer, obstacle, frame) : html`<p class="panel">${closedText(state)}</p>`}
 <p><a class="button" href="${APPROVALS_PATH}">What waits</a> <a class="button" href="${HISTORY_PATH}">History</a></p>`;
   return page('A request that needs approval', main, { frame, current: APPROVALS_PATH });
 }
 
-function closedText(approval: Approval, state: string): string {
+function viewOf({ content }: ShownApproval, isUnmasked: boolean): Html {
+  if (content === undefined) return html`<p class="panel">What the request asked is not kept any more.</p>`;
+  return html`<pre tabindex="0" aria-label="Arguments">${foreign(isUnmasked ? content.args : maskArguments(content), Number.POSITIVE_INFINITY)}</pre>`;
+}
+
+function closedText(state: string): string {
   if (state === 'waiting') return 'No reviewer is asked any more. The request waits for its caller.';
   return `This request does not wait any more: it is ${state}.`;
 }
 
-function answerForms({ id, shown, demand }: Approval, mayAnswer: boolean, obstacle: Obstacle, frame: Frame): Html {
-  if (!mayAnswer) return html`<p class="panel">Your role reads. Reviewers and admins answer.</p>`;
-  const token = html`${formTokenField(frame.formToken)}<input type="hidden" name="shown" value="${shown}">`;
+function answerForms(
+  { id, demand }: Approval,
+  isAnswerer: boolean,
+  obstacle: ReturnType<typeof obstacleOf>,
+  { formToken }: Frame,
+): Html {
+  if (!isAnswerer) return html`<p class="panel">Your role reads. Reviewers and admins answer.</p>`;
   const count = demand.reviewer?.count ?? 1;
   const needs = count === 1 ? undefined : html`<p>The rule needs ${count} different reviewers.</p>`;
   const grant =
     obstacle === undefined
-      ? html`<form method="post" action="${APPROVALS_PATH}/${id}/grant">${token}<button>Grant this request once</button></form>`
-      : html`<p class="panel">${obstacle}</p>`;
+      ? html`<form method="post" action="${APPROVALS_PATH}/${id}/grant">${formTokenField(formToken)}<button>Grant this request once</button></form>`
+      : html`<p class="panel">${describeRefusal(obstacle).error}</p>`;
   return html`<h2>Answer</h2>
-${needs}<div class="answers">${grant}
-<form method="post" action="${APPROVALS_PATH}/${id}/deny">${token}<button class="danger">Deny</button></form></div>`;
+${needs}${grant}
+<form method="post" action="${APPROVALS_PATH}/${id}/deny">${formTokenField(formToken)}<button class="danger">Deny this request</button></form>`;
 }

@@ -9,6 +9,7 @@ import {
   type ApprovalDesk,
   type ApprovalVoice,
   openParties,
+  refuseReviewer,
   type ShownApproval,
   stateOf,
 } from '../policy/approval.js';
@@ -41,6 +42,19 @@ export function refuseToGrant({ holder }: AdminCaller, nowMs: number): GrantRefu
   const isRecent =
     atMs !== undefined && atMs > nowMs - MAX_AUTH_AGE_SECONDS * MS_PER_SECOND && atMs <= nowMs + CLOCK_TOLERANCE_MS;
   return isRecent ? undefined : 'not-authenticated-recently';
+}
+
+/** What keeps somebody from granting one approval; `undefined` where nothing is known to. */
+export function obstacleOf(
+  caller: AdminCaller,
+  approval: ShownApproval,
+  nowMs: number,
+): Exclude<ReviewOutcome, { readonly kind: 'taken' }> | undefined {
+  const why = refuseToGrant(caller, nowMs) ?? (approval.content === undefined ? 'not-shown' : undefined);
+  if (why !== undefined) return { kind: 'not-granted', why };
+  const { holder } = caller;
+  const refusal = holder && refuseReviewer(approval, holder.person, holder.groups);
+  return refusal === undefined ? undefined : { kind: 'refused', why: refusal };
 }
 
 export type ReviewOutcome =

@@ -3,12 +3,12 @@
 // docs/reference/configuration.md.
 
 import { readFileSync } from 'node:fs';
-import { type Authenticator, isAuthnError } from '../auth/authenticator.js';
-import { authTimeOf } from '../auth/claims.js';
+import { isAuthnError } from '../auth/authenticator.js';
+import { authTimeOf, personIn } from '../auth/claims.js';
 import type { Identity } from '../auth/identity.js';
 import { createLogins, type Logins } from '../auth/login.js';
 import type { AuthnError } from '../auth/presented-token.js';
-import type { AdminSettings, Settings } from '../config/settings.js';
+import type { AdminSettings, IssuerSettings, Settings } from '../config/settings.js';
 import { isSame } from '../http/browser.js';
 import type { HttpListener, ListenerAddress } from '../http/internal-server.js';
 import { modeOf } from '../pins/drift-report.js';
@@ -75,7 +75,7 @@ export function createConsole(admin: AdminSettings, address: ListenerAddress, so
     breakGlassToken: admin.breakGlassToken,
     hosts: admin.publicUrl === undefined ? [] : [admin.publicUrl.hostname],
     holderOf: (session) => holderOfSession(session, sources.identity()),
-    authenticateAdmin: createAdminAccess(admin, () => sources.identity().adminAuthenticator),
+    authenticateAdmin: createAdminAccess(admin, sources.identity),
     sessions: createSessions(sessionPorts(admin, sources)),
   });
 }
@@ -91,7 +91,7 @@ function rolesAt(admin: AdminSettings, issuer: string, groups: readonly string[]
  * role. It is verified like a caller's token. Resolves with `undefined` for a token that is not accepted, and with
  * `unavailable` where keys or revocations cannot be read now.
  */
-function createAdminAccess(admin: AdminSettings, authenticator: () => Authenticator): AdminPorts['authenticateAdmin'] {
+function createAdminAccess(admin: AdminSettings, identity: () => Identity): AdminPorts['authenticateAdmin'] {
   // One frozen object, because the authenticator caches its results by it.
   const acceptance = Object.freeze({
     name: 'admin',
@@ -100,18 +100,25 @@ function createAdminAccess(admin: AdminSettings, authenticator: () => Authentica
     resource: '',
   });
   return async (headers) => {
-    const caller = await authenticator().authenticate({ headers, repeated: NOTHING_REPEATED, query: '' }, acceptance);
+    const caller = await identity().adminAuthenticator.authenticate(
+      { headers, repeated: NOTHING_REPEATED, query: '' },
+      acceptance,
+    );
     if (isAuthnError(caller)) return isTransient(caller.reason) ? 'unavailable' : undefined;
     const roles = rolesAt(admin, caller.issuer, caller.groups);
-    return roles && { issuer: caller.issuer, subject: caller.subject, roles, holder: holderOfToken(caller) };
+    const holder = holderOfToken(caller, identity().issuers.get(caller.issuer));
+    return roles && { issuer: caller.issuer, subject: caller.subject, roles, holder };
   };
 }
 
-function holderOfToken({ issuerUrl, subject, client, groups, actors, claims }: Principal): TokenHolder {
+function holderOfToken(
+  { issuerUrl, subject, client, groups, actors, claims }: Principal,
+  issuer: IssuerSettings | undefined,
+): TokenHolder {
   // The subject of a token that a client obtained for itself is the client (RFC 9068 §2.2).
   const isOfClient = subject === client;
   return {
-    person: { issuer: issuerUrl, subject, match: undefined },
+    person: { issuer: issuerUrl, subject, match: issuer && personIn(claims, issuer) },
     groups,
     hasActors: actors.length > 0,
     proof: 'token',
@@ -121,13 +128,13 @@ function holderOfToken({ issuerUrl, subject, client, groups, actors, claims }: P
 
 /** Whoever logged in at the console; `undefined` for the break-glass token, or where the issuer is gone. */
 function holderOfSession(
-  { issuer, subject, groups, actors = [] }: AdminSession,
+  { issuer, subject, groups, actors = [], match }: AdminSession,
   identity: Identity,
 ): TokenHolder | undefined {
   const issuerUrl = issuer === undefined ? undefined : identity.issuers.get(issuer)?.issuer;
   if (issuerUrl === undefined) return undefined;
   return {
-    person: { issuer: issuerUrl, subject, match: undefined },
+    person: { issuer: issuerUrl, subject, match },
     groups,
     hasActors: actors.length > 0,
     proof: 'login',

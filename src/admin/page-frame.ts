@@ -6,12 +6,21 @@ import { foreign, formTokenField, type Html, html, htmlDocument } from '../http/
 
 /** The pages in the order of the navigation. */
 export const PAGES = [
-  ['/', 'Controls'],
+  ['/approvals', 'Approvals'],
+  ['/controls', 'Controls'],
   ['/drift', 'Drift and pending'],
   ['/decisions', 'Decisions'],
   ['/upstreams', 'Upstreams'],
   ['/blocks', 'Blocks'],
 ] as const;
+
+/** Whether a path is that of a page that can be opened without having seen another. */
+export function isPagePath(path: string): boolean {
+  return path === '/' || PAGES.some(([one]) => one === path) || APPROVAL.test(path);
+}
+
+/** The page of one approval: messages to reviewers lead there. */
+export const APPROVAL = /^\/approvals\/([A-Za-z0-9_-]{16,128})$/;
 
 /** What the frame of every page shows of the caller and of the gateway; absent before a login. */
 export type Frame = {

@@ -32,7 +32,7 @@ export function controlsPage(controls: readonly ControlRow[], frame: Frame): Pla
   );
   const main = html`<p>A control that is <em>degraded</em> protects less than configured; one that is <em>off</em> was turned off by the configuration.</p>
 ${rowsTable(`${countOf(controls.length, 'control')}: ${summary.join(', ')}.`, ['Control', 'State', 'Reason', 'Since'], rows)}`;
-  return page('Controls', main, { frame, current: '/' });
+  return page('Controls', main, { frame, current: '/controls' });
 }
 
 /** One upstream and what is known of it. */

@@ -9,7 +9,7 @@ import { createBrowserLogin, type LoginClient, type PendingLogin } from '../http
 import { foreign, formTokenField, type Html, html, seeOther } from '../http/html.js';
 import type { Actor } from '../policy/principal.js';
 import { BoundedMap } from '../state/bounds.js';
-import { PAGES, page } from './page-frame.js';
+import { isPagePath, page } from './page-frame.js';
 
 export const ADMIN_ROLES = ['viewer', 'reviewer', 'admin'] as const;
 export type AdminRole = (typeof ADMIN_ROLES)[number];
@@ -20,10 +20,12 @@ export type AdminSession = {
   /** The name of the issuer; absent for the break-glass token. */
   readonly issuer?: string | undefined;
   readonly subject: string;
-  /** Those of the groups that have a role. */
+  /** All of them: rules name groups of reviewers beside those that have a role. */
   readonly groups: readonly string[];
   /** Whoever logged in for the subject, as its ID token says; absent if nobody did. */
   readonly actors?: readonly Actor[] | undefined;
+  /** The value of the claim by which one person is known at several issuers, where one is configured. */
+  readonly match?: string | undefined;
   /** When the ID token was issued, in milliseconds since the epoch. */
   readonly issuedAtMs: number;
   readonly startedAtMs: number;
@@ -34,7 +36,7 @@ export type AdminSession = {
 export type ConsoleLogin = PendingLogin & LoginPage;
 type LoginPage = {
   readonly id: string;
-  /** A path of `PAGES`. */
+  /** The path of a page. */
   readonly to?: string | undefined;
 };
 
@@ -44,6 +46,7 @@ type Verified = {
   readonly subject: string;
   readonly groups: readonly string[];
   readonly actors: readonly Actor[];
+  readonly match?: string | undefined;
   readonly issuedAtMs: number;
 };
 
@@ -144,7 +147,7 @@ export function createSessions(ports: SessionPorts): Sessions {
 
   /** INVARIANT: a session has a new id, so that nobody can choose or know it before the login. */
   function start(
-    who: Pick<AdminSession, 'issuer' | 'subject' | 'groups' | 'actors' | 'issuedAtMs'>,
+    who: Pick<AdminSession, 'issuer' | 'subject' | 'groups' | 'actors' | 'match' | 'issuedAtMs'>,
     to: string,
   ): LoginReply {
     const { subject, issuer } = who;
@@ -203,8 +206,8 @@ export function createSessions(ports: SessionPorts): Sessions {
       if (ended === undefined) return { response: failed(400, NO_LOGIN_PENDING) };
       const { issuer, kept, clear, outcome } = ended;
       if (outcome.kind === 'verified') {
-        const { subject, groups, actors, issuedAtMs } = outcome;
-        return start({ issuer, subject, groups, actors, issuedAtMs }, pathOf(kept.to));
+        const { subject, groups, actors, match, issuedAtMs } = outcome;
+        return start({ issuer, subject, groups, actors, match, issuedAtMs }, pathOf(kept.to));
       }
       const [status, error] = FAILURES[outcome.kind];
       return { response: failed(status, error, [clear]), detail: { issuer } };
@@ -262,7 +265,7 @@ function loginForms(to: string, issuers: readonly string[], formToken: string, e
     (name) => html`<p><a class="button" href="/login/with/${name}${query}">Log in with ${foreign(name)}</a></p>`,
   );
   return html`${error === undefined ? undefined : html`<p class="panel error" role="alert">${error}</p>`}
-<p>The console shows the state of the controls, drift and pending definitions, and recent decisions.</p>
+<p>The console shows what waits for a reviewer, the state of the controls, drift and pending definitions, and recent decisions.</p>
 ${links}
 <h2>Break-glass token</h2>
 <p>For when no issuer can be reached. Its use is recorded.</p>
@@ -273,5 +276,5 @@ ${links}
 
 /** INVARIANT: a login leads to a page of the console and nowhere else. */
 function pathOf(asked: string | null | undefined): string {
-  return PAGES.find(([path]) => path === asked)?.[0] ?? '/';
+  return typeof asked === 'string' && isPagePath(asked) ? asked : '/';
 }
