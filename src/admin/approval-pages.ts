@@ -50,7 +50,7 @@ function callerSection({ caller, shown, more }: CallerQuestions): Html {
   const rows = shown.map((approval) => [
     html`<a href="${APPROVALS_PATH}/${approval.id}">${requestText(approval)}</a>`,
     approval.subject.upstream,
-    approval.demand.rules.join(', '),
+    foreign(approval.demand.rules.join(', '), 500),
     openParties(approval)
       .map((party) => PARTY_TEXTS[party])
       .join(' and '),

@@ -5,8 +5,8 @@ import {
   type ApprovalDesk,
   type ApprovalPerson,
   type ApprovalVoice,
-  type ShownApproval,
   refuseReviewer,
+  type ShownApproval,
   stateOf,
 } from '../../src/policy/approval.js';
 
@@ -81,7 +81,12 @@ export function listDesk(kept: readonly ShownApproval[], now: () => number): Lis
       const { party, person, proof } = voice;
       const answers = [...found.answers, { party, verdict, person, proof, atMs: now() }];
       const isDone = verdict === 'denied' || answers.length >= found.demand.reviewer.count;
-      const approval = { ...found, answers, state: isDone ? verdict : ('waiting' as const), usableUntilMs: now() + 1_000 };
+      const approval = {
+        ...found,
+        answers,
+        state: isDone ? verdict : ('waiting' as const),
+        usableUntilMs: now() + 1_000,
+      };
       this.kept = this.kept.map((one) => (one.id === id ? approval : one));
       return { kind: 'taken', approval };
     },

@@ -20,7 +20,7 @@ const FLAGS = [
 /** Where pictures of the pages are written, for people who look at them; nowhere by default. */
 const SHOTS = process.env['SALLYPORT_SHOTS'];
 const WIDTHS = [1280, 400];
-const PAGES = ['/', '/drift', '/decisions', '/upstreams', '/blocks', '/guide'];
+const PAGES = ['/controls', '/approvals', '/approvals/history', '/drift', '/decisions', '/upstreams', '/blocks', '/guide'];
 
 const [FIRST, ...OTHERS] = HONEST_TOOLS;
 const POISONED = [
@@ -193,7 +193,7 @@ describe('the console in a browser', () => {
         expect([path, await page.evaluate(findBarriers)]).toEqual([path, []]);
         expect([path, await page.evaluate(findFaintText)]).toEqual([path, []]);
         expect(await page.getByRole('complementary', { name: 'Needs a review' }).count()).toBe(1);
-        await shoot(page, path === '/' ? 'controls' : path.slice(1), look);
+        await shoot(page, path.slice(1).replace('/', '-'), look);
       }
       await page.goto(`${console.url}/drift`);
       await page.getByRole('link', { name: 'read_record' }).click();
@@ -244,13 +244,13 @@ describe('the console in a browser', () => {
         return [element.textContent.trim(), outlineStyle !== 'none' && outlineWidth !== '0px'];
       });
     const order = [];
-    for (let count = 0; count < 7; count += 1) {
+    for (let count = 0; count < 8; count += 1) {
       await page.keyboard.press('Tab');
       order.push(await focused());
     }
     expect(order).toEqual(
       [
-        ...['Skip to the content', 'Controls', 'Drift and pending', 'Decisions', 'Upstreams'],
+        ...['Skip to the content', 'Approvals', 'Controls', 'Drift and pending', 'Decisions', 'Upstreams'],
         ...['Blocks', 'Log out'],
       ].map((name) => [name, true]),
     );

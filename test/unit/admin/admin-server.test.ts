@@ -6,6 +6,7 @@ import type { AdminCaller } from '../../../src/admin/api-response.js';
 import { createSessions, MAX_SESSIONS_PER_SUBJECT, type SessionPorts } from '../../../src/admin/sessions.js';
 import { ATTEMPTS_PER_MINUTE } from '../../../src/http/browser.js';
 import type { HttpListener } from '../../../src/http/internal-server.js';
+import { listDesk } from '../../support/approvals.js';
 
 const secret = randomUUID();
 const callers = new Map<string, AdminCaller>([
@@ -70,6 +71,9 @@ beforeEach(async () => {
         if (authorization === 'Bearer untold') return Promise.resolve('unavailable' as const);
         return Promise.resolve(callers.get(authorization ?? ''));
       },
+      approvals: listDesk([], () => nowMs),
+      now: () => nowMs,
+      holderOf: () => undefined,
       controls: () => [row],
       revocations: {
         list: () => [],

@@ -8,7 +8,11 @@ import { createGuardedFetch, type GuardedFetch } from '../../../src/upstream/saf
 import { approvalOf } from '../../support/approvals.js';
 import { PATIENT } from '../../support/timing.js';
 
-type Received = { readonly headers: IncomingMessage['headers']; readonly body: string; readonly url: string | undefined };
+type Received = {
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+  readonly url: string | undefined;
+};
 
 const SECRET = randomBytes(32);
 let received: Received[];
@@ -154,16 +158,18 @@ describe('[APR-81] a receiver', () => {
   it.each([400, 401, 404, 410])('that answers %d is not asked again', async (status) => {
     respond = (response) => response.writeHead(status).end();
     webhookTo().notify(approvalOf(Date.now()));
-    await expect.poll(() => outcomes, PATIENT).toMatchObject([{ outcome: 'failed', detail: `answered with status ${status}` }]);
+    await expect
+      .poll(() => outcomes, PATIENT)
+      .toMatchObject([{ outcome: 'failed', detail: `answered with status ${status}` }]);
     expect(received).toHaveLength(1);
   });
 
   it('that redirects is not followed, and its URL is told nobody', async () => {
     respond = (response) => response.writeHead(307, { location: './elsewhere' }).end();
     webhookTo().notify(approvalOf(Date.now()));
-    await expect.poll(() => outcomes, PATIENT).toEqual([
-      { webhook: 'team', outcome: 'failed', detail: 'answered with a redirect' },
-    ]);
+    await expect
+      .poll(() => outcomes, PATIENT)
+      .toEqual([{ webhook: 'team', outcome: 'failed', detail: 'answered with a redirect' }]);
     expect(received).toHaveLength(1);
   });
 

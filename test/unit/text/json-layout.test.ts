@@ -8,7 +8,10 @@ describe('layOutJson', () => {
   it.each([
     ['{}', '{}'],
     ['[ ]', '[]'],
-    ['{"a":1e400,"b":[1,{"c":[]},"x, {\\"y"]}', '{\n  "a": 1e400,\n  "b": [\n    1,\n    {\n      "c": []\n    },\n    "x, {\\"y"\n  ]\n}'],
+    [
+      '{"a":1e400,"b":[1,{"c":[]},"x, {\\"y"]}',
+      '{\n  "a": 1e400,\n  "b": [\n    1,\n    {\n      "c": []\n    },\n    "x, {\\"y"\n  ]\n}',
+    ],
     ['"\\\\"', '"\\\\"'],
   ])('lays out %s', (text, laidOut) => {
     expect(layOutJson(text, as)).toBe(laidOut);
