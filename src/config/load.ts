@@ -5,7 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import type { PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';
+import type { PolicyDiagnostic, PolicyDocument, Reviewing } from '../policy/compile/documents.js';
 import { isObject } from '../protocol/jsonrpc.js';
 import { describeReadError } from '../text/wording.js';
 import type { Locate, Position } from '../text/yaml.js';
@@ -33,7 +33,7 @@ import {
 import type { Files } from './files.js';
 import { profileNames } from './profiles.js';
 import { compileArguments, compileHierarchy, compileSettings, policyFoldersOf } from './resolve.js';
-import { resolveMeanings } from './schema/declarations.js';
+import { memberOf, resolveMeanings } from './schema/declarations.js';
 import { GATEWAY_SCHEMA, type GatewayConfig, type GatewayFile, LISTENERS, POLICIES } from './schema/gateway.js';
 import { POLICY_SCHEMA } from './schema/policy.js';
 import { locateDiagnostic, readDocument, readPart, readYamlFile } from './schema/validation.js';
@@ -241,6 +241,7 @@ function outlineOf(
         return [name, { url: issuer, impliedScopes, isIntrospected: introspection !== undefined }] as const;
       }),
     ),
+    reviewing: reviewingOf(gateway),
     profiles: profileNames(Object.keys(gateway.inspection.profiles)),
     signing,
     /** Pairs of definitions that may stand side by side. */
@@ -255,6 +256,21 @@ function outlineOf(
       aggregates: aggregates.map(({ backends }) => backends.map(({ upstream }) => upstream)),
     },
   };
+}
+
+/**
+ * Whether anybody can review, and which issuers lack the claim that tells one person (`login.match`) although callers of
+ * one and reviewers of another may meet.
+ */
+function reviewingOf({ admin, issuers, upstreams, endpoints }: GatewayConfig): Reviewing {
+  const reviewers = Object.entries(admin?.issuers ?? {}).flatMap(([name, { roles }]) =>
+    roles.reviewer === undefined && roles.admin === undefined ? [] : [name],
+  );
+  const resources = [...Object.values(upstreams), ...Object.values(endpoints)];
+  const callers = resources.flatMap(({ issuers: accepted = [] }) => accepted);
+  const involved = new Set(reviewers.length === 0 ? [] : [...reviewers, ...callers]);
+  const unmatched = [...involved].filter((name) => memberOf(issuers, name)?.login?.match === undefined);
+  return { canReview: reviewers.length > 0, unmatched: involved.size > 1 ? unmatched.sort() : [] };
 }
 
 function hostOf(url: string): string | undefined {

@@ -22,6 +22,7 @@ import { createDefinitionCompiler } from '../pins/catalog.js';
 import { createDriftClasses, type DriftClasses } from '../pins/drift-classes.js';
 import { createDriftReport, recordFirstUse, recordPinDecisions } from '../pins/drift-report.js';
 import { createFileKeeper, createStoreKeeper } from '../pins/first-use.js';
+import type { ApprovalDesk } from '../policy/approval.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import { refuseWith } from '../policy/decision.js';
 import type { Emit } from '../policy/events.js';
@@ -478,6 +479,13 @@ function assemble(
   return { current, observability, runtimes, streams, leases, ...shared };
 }
 
+/** Nothing asks for approvals yet. */
+const NOTHING_ASKED: ApprovalDesk = {
+  find: async () => 'unknown',
+  list: async () => [],
+  answer: async () => ({ kind: 'over', approval: undefined }),
+};
+
 function openListeners({ now = Date.now }: GatewayOptions, assembly: Assembly, ring: KeyRing, phase: Phase): Listeners {
   const { current, observability, state, updateControls } = assembly;
   const { metrics, audit, controls, emit } = observability;
@@ -499,6 +507,7 @@ function openListeners({ now = Date.now }: GatewayOptions, assembly: Assembly, r
       createConsole(admin, address, {
         ...{ ring, now, state, guardedFetch: assembly.guardedFetch },
         identity: () => current.identity,
+        approvals: NOTHING_ASKED,
         controls() {
           updateControls();
           return controls.snapshot();

@@ -28,6 +28,16 @@ export type PolicyContext = {
   readonly isStrict?: boolean;
   /** `observe`: no rule is enforced. */
   readonly mode?: 'enforce' | 'observe' | undefined;
+  /** Absent where it is not known. */
+  readonly reviewing?: Reviewing | undefined;
+};
+
+/** What the gateway file says of those who review. */
+export type Reviewing = {
+  /** Some group may answer. */
+  readonly canReview: boolean;
+  /** Issuers of callers or reviewers without a claim by which one person is known at the others too. */
+  readonly unmatched: readonly string[];
 };
 
 type Path = PolicyDiagnostic['path'];

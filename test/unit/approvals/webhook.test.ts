@@ -82,7 +82,7 @@ describe('[APR-80] a message to reviewers', () => {
     const one = approvalOf(Date.now(), { content: { args: '{"ssn":"in-the-arguments"}' } });
     webhookTo().notify(one);
     await expect.poll(() => outcomes, PATIENT).toEqual([{ webhook: 'team', outcome: 'delivered', detail: undefined }]);
-    const [{ headers, body } = { headers: {}, body: '' }] = received;
+    const { headers = {}, body = '' }: Partial<Received> = received[0] ?? {};
     expect(JSON.parse(body)).toStrictEqual({
       type: 'approval.requested',
       timestamp: new Date(one.createdAtMs).toISOString(),
