@@ -6,7 +6,7 @@
 import type { WebhookSettings } from '../config/settings.js';
 import type { Approval, ApprovalCaller } from '../policy/approval.js';
 import type { Emit } from '../policy/events.js';
-import { createHmac } from '../state/derived-keys.js';
+import { messageAuthenticator } from '../state/derived-keys.js';
 import { escapeForTerminal, makeVisible } from '../text/escaping.js';
 import { countOf } from '../text/wording.js';
 import type { GuardedFetch, PostMessage } from '../upstream/safe-fetch.js';
@@ -57,7 +57,7 @@ type Message = {
 /** Creates the sender to one URL. */
 export function createWebhook(settings: WebhookSettings, ports: WebhookPorts): Webhook {
   const { post, emit, now } = ports;
-  const sign = settings.secret === undefined ? undefined : createHmac(settings.secret);
+  const sign = settings.secret === undefined ? undefined : messageAuthenticator(settings.secret);
   /** In the order in which they came. */
   const messages = new Set<Message>();
   const ready: Message[] = [];
@@ -127,7 +127,7 @@ export function createWebhook(settings: WebhookSettings, ports: WebhookPorts): W
   function signatureOf(id: string, body: string): Readonly<Record<string, string>> {
     if (sign === undefined) return {};
     const timestamp = Math.floor(now() / MS_PER_SECOND);
-    const digest = Buffer.from(sign(`${id}.${timestamp}.${body}`), 'base64url').toString('base64');
+    const digest = sign(`${id}.${timestamp}.${body}`);
     return { 'webhook-id': id, 'webhook-timestamp': String(timestamp), 'webhook-signature': `v1,${digest}` };
   }
 

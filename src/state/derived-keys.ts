@@ -61,6 +61,12 @@ export function createHmac(key: Uint8Array): Hmac {
   };
 }
 
+/** Authenticates messages with a key that both sides have: HMAC-SHA-256 as base64. */
+export function messageAuthenticator(key: Uint8Array): (text: string) => string {
+  const hmac = createHmac(key);
+  return (text) => Buffer.from(hmac(text), 'base64url').toString('base64');
+}
+
 /** Length of a gateway key, in bytes. */
 const GATEWAY_KEY_BYTES = 32;
 

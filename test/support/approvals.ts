@@ -55,16 +55,16 @@ export function approvalOf(nowMs: number, parts: Parts = {}): ShownApproval {
 }
 
 export type ListDesk = ApprovalDesk & {
-  readonly heard: { readonly id: string; readonly verdict: string; readonly voice: ApprovalVoice }[];
+  readonly taken: { readonly id: string; readonly verdict: string; readonly voice: ApprovalVoice }[];
   kept: ShownApproval[];
 };
 
 /** A desk that takes every answer of whoever may review; the newest is the first. */
 export function listDesk(kept: readonly ShownApproval[], now: () => number): ListDesk {
-  const heard: ListDesk['heard'] = [];
+  const taken: ListDesk['taken'] = [];
   return {
     kept: [...kept],
-    heard,
+    taken,
     async find(id) {
       return this.kept.find((one) => one.id === id) ?? 'unknown';
     },
@@ -77,7 +77,7 @@ export function listDesk(kept: readonly ShownApproval[], now: () => number): Lis
       if (found.demand.reviewer === undefined) return { kind: 'refused', why: 'not-asked' };
       const why = refuseReviewer(found, voice.person, voice.groups);
       if (why !== undefined) return { kind: 'refused', why };
-      heard.push({ id, verdict, voice });
+      taken.push({ id, verdict, voice });
       const { party, person, proof } = voice;
       const answers = [...found.answers, { party, verdict, person, proof, atMs: now() }];
       const isDone = verdict === 'denied' || answers.length >= found.demand.reviewer.count;

@@ -60,7 +60,7 @@ describe('[APR-70] who may grant', () => {
     const one = approvalOf(NOW);
     const granted = await ask('POST', `/api/approvals/${one.id}/grant`, caller, [one]);
     expect(granted?.status).toBe(why === undefined ? 200 : why === 'not-authenticated-recently' ? 401 : 403);
-    expect(granted?.desk.heard).toHaveLength(why === undefined ? 1 : 0);
+    expect(granted?.desk.taken).toHaveLength(why === undefined ? 1 : 0);
     const challenge = 'Bearer error="insufficient_user_authentication", max_age=300';
     expect(granted?.headers['www-authenticate']).toBe(why === 'not-authenticated-recently' ? challenge : undefined);
     const denied = await ask('POST', `/api/approvals/${one.id}/deny`, caller, [one]);
@@ -150,7 +150,7 @@ describe('[APR-71] the API of approvals', () => {
   ])('takes no answer as %j', async (body, status) => {
     const one = approvalOf(NOW);
     const done = await ask('POST', `/api/approvals/${one.id}/grant`, reviewer('rev'), [one], body);
-    expect([done?.status, done?.desk.heard.length]).toEqual([status, 0]);
+    expect([done?.status, done?.desk.taken.length]).toEqual([status, 0]);
   });
 
   it('has exactly these members, and arguments for one alone', () => {

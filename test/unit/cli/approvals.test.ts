@@ -68,9 +68,9 @@ and 3 of other callers
     expect(out).toContain('\n  {\n    "id": "\u0430dmin",\n    "n": 1.0,\n    "note": "[masked]"\n  }\n');
     expect(out).toContain('has characters outside ASCII: U+430');
     expect(out).toContain('masked     /note; --sensitive shows it');
-    const whole = await run(['show', ONE.id, '--sensitive'], 200, { approval: shownInFull(ONE, NOW, true) });
-    expect(whole.asked).toMatchObject([{ url: `${API}/${ONE.id}?sensitive=show` }]);
-    expect(whole.out).toContain('y'.repeat(5_000));
+    const unmasked = await run(['show', ONE.id, '--sensitive'], 200, { approval: shownInFull(ONE, NOW, true) });
+    expect(unmasked.asked).toMatchObject([{ url: `${API}/${ONE.id}?sensitive=show` }]);
+    expect(unmasked.out).toContain('y'.repeat(5_000));
   });
 
   it.each([
