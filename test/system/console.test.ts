@@ -19,8 +19,17 @@ const FLAGS = [
 ];
 /** Where pictures of the pages are written, for people who look at them; nowhere by default. */
 const SHOTS = process.env['SALLYPORT_SHOTS'];
-const WIDTHS = [1280, 400];
-const PAGES = ['/controls', '/approvals', '/approvals/history', '/drift', '/decisions', '/upstreams', '/blocks', '/guide'];
+const WIDTHS = [1280, 390];
+const PAGES = [
+  '/controls',
+  '/approvals',
+  '/approvals/history',
+  '/drift',
+  '/decisions',
+  '/upstreams',
+  '/blocks',
+  '/guide',
+];
 
 const [FIRST, ...OTHERS] = HONEST_TOOLS;
 const POISONED = [
