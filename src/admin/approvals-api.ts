@@ -1,7 +1,7 @@
 // The part of the admin API about approvals: list those that wait, list what became of the others, read one, grant and
 // deny. Viewers read; reviewers and admins answer. docs/reference/approvals.md#api; RFC 9470 §3.
 
-import type { ApprovalDesk, ReviewerRefusal } from '../policy/approval.js';
+import type { AnswerRefusal, ApprovalDesk } from '../policy/approval.js';
 import { mediaType } from '../protocol/headers.js';
 import { parseObject } from '../protocol/jsonrpc.js';
 import { type AdminCaller, type ApiReply, json, NOT_ALLOWED, refusal, type SentBody } from './api-response.js';
@@ -156,13 +156,14 @@ const GRANT_REFUSALS: Readonly<Record<GrantRefusal | 'not-shown', readonly [stat
   ],
 };
 
-const ANSWER_REFUSALS: Readonly<Record<ReviewerRefusal | 'not-the-caller' | 'not-asked', string>> = {
+const ANSWER_REFUSALS: Readonly<Record<AnswerRefusal, string>> = {
   'is-caller': 'You are the caller. Somebody else has to review this request.',
   'is-actor': 'You act for the caller. Somebody else has to review this request.',
   'answered-before': 'You have answered already. Somebody else has to answer too.',
   'not-in-group': 'The rule names groups of reviewers, and you are not in them.',
   'not-the-caller': 'Only the caller may answer this request.',
   'not-asked': 'No reviewer is asked about this request.',
+  'no-proof': 'With this token you may deny alone.',
 };
 
 /** Why an answer was not taken: a status and a sentence. */
@@ -183,5 +184,7 @@ export function describeRefusal(outcome: Exclude<ReviewOutcome, { readonly kind:
       return { status: 404, error: NO_APPROVAL };
     case 'unavailable':
       return { status: 503, error: NO_STORE };
+    case 'unrecorded':
+      return { status: 503, error: 'The audit log cannot be written, so the answer does not count.' };
   }
 }

@@ -76,15 +76,16 @@ export async function answerApproval(
   if (approval === 'unknown') return { kind: 'unknown' };
   // Nobody grants what nobody can be shown.
   if (verdict === 'granted' && approval.content === undefined) return { kind: 'not-granted', why: 'not-shown' };
-  return desk.answer(id, verdict, voiceOf(caller, approval));
+  return desk.answer(id, verdict, voiceOf(caller, nowMs));
 }
 
-function voiceOf({ holder }: AdminCaller, { demand }: Approval): ApprovalVoice {
+function voiceOf(caller: AdminCaller, nowMs: number): ApprovalVoice {
+  const { holder } = caller;
+  const limits = refuseToGrant(caller, nowMs) === undefined ? {} : { mayOnlyDeny: true as const };
   if (holder !== undefined)
-    return { party: 'reviewer', person: holder.person, proof: holder.proof, groups: holder.groups };
+    return { party: 'reviewer', person: holder.person, proof: holder.proof, groups: holder.groups, ...limits };
   const person = { issuer: BREAK_GLASS_ISSUER, subject: BREAK_GLASS_SUBJECT, match: undefined };
-  // It only denies, which no group keeps from whoever has it.
-  return { party: 'reviewer', person, proof: 'token', groups: demand.reviewer?.groups.flat() ?? [] };
+  return { party: 'reviewer', person, proof: 'token', groups: 'any', ...limits };
 }
 
 /** What one caller asks, the oldest first, as far as it is listed. */

@@ -157,15 +157,15 @@ export type Webhooks = Webhook & {
   use(receivers: readonly WebhookSettings[]): void;
 };
 
-/** `open` opens the connections to one receiver. */
+/** `open` makes the client of one receiver, whose certificate these authorities or those of the system signed. */
 export function createWebhooks(
-  open: (receiver: WebhookSettings) => Pick<GuardedFetch, 'postMessage' | 'close'>,
+  open: (ca: string | undefined) => Pick<GuardedFetch, 'postMessage' | 'close'>,
   ports: Omit<WebhookPorts, 'post'>,
 ): Webhooks {
   let current = new Map<string, Webhook>();
 
   function create(receiver: WebhookSettings): Webhook {
-    const { postMessage, close } = open(receiver);
+    const { postMessage, close } = open(receiver.ca);
     const webhook = createWebhook(receiver, { ...ports, post: postMessage });
     return {
       notify: webhook.notify,

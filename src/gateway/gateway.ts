@@ -2,11 +2,13 @@
 // reload. It decides nothing about messages; src/proxy/pipeline.ts handles those.
 
 import type { Socket } from 'node:net';
+import { APPROVALS_PATH } from '../admin/approval-pages.js';
 import { createConsole, createUpstreamRows, readReviewGuide } from '../admin/console.js';
 import { createDecisionExplainer } from '../admin/decision-explanation.js';
 import { createReview } from '../admin/review.js';
 import { createRevocationService } from '../admin/revocation-service.js';
 import { APPROVAL_BOUNDS, type ApprovalService, createApprovalService } from '../approvals/service.js';
+import { createWebhooks, type Webhooks } from '../approvals/webhook.js';
 import { createEdgeRecorder } from '../audit/recorder.js';
 import { checkSettings } from '../auth/access-settings.js';
 import { buildIdentity, type Identity } from '../auth/identity.js';
@@ -22,7 +24,6 @@ import { createDefinitionCompiler } from '../pins/catalog.js';
 import { createDriftClasses, type DriftClasses } from '../pins/drift-classes.js';
 import { createDriftReport, recordFirstUse, recordPinDecisions } from '../pins/drift-report.js';
 import { createFileKeeper, createStoreKeeper } from '../pins/first-use.js';
-import type { ApprovalDesk } from '../policy/approval.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import { refuseWith } from '../policy/decision.js';
 import type { Emit } from '../policy/events.js';
@@ -174,6 +175,8 @@ type Assembly = {
   readonly sharedResources: SharedResources;
   readonly reader: VersionReader;
   readonly approvals: ApprovalService;
+  /** Who is told that something waits for a reviewer. */
+  readonly webhooks: Webhooks;
   updateControls(): void;
   /** Makes a version the current one, in one synchronous step. */
   apply(next: Version): void;
@@ -188,6 +191,8 @@ type Compile = ReturnType<typeof createDefinitionCompiler>;
 const DRAIN_MS = 10_000;
 const MS_PER_SECOND = 1_000;
 /** How often the controls are evaluated; a change shows within this time. */
+/** Of the hash by which reviewers tell callers apart. */
+const CALLER_PURPOSE = 'approval-caller';
 const CONTROLS_EVERY_MS = 1_000;
 
 /** Starts a gateway from its files. An invalid file refuses the start. A start that fails leaves nothing open. */
@@ -442,6 +447,7 @@ function assemble(
     current.version = next;
     current.identity = buildIdentity(next.settings, identityPorts, current.identity);
     current.tables = tablesOf(next.settings);
+    webhooks.use(next.settings.webhooks);
     observability.emit('configured', { ...next.settings, hashes: next.hashes });
     observability.audit.setVersions(next.hashes);
     recordPinDecisions(before, next, { ...observability, ...sharedResources });
@@ -464,8 +470,21 @@ function assemble(
     useOnce: state.claimedReplies.useOnce,
     isAsked: () => approvalRules(current.version.policies).length > 0,
   });
+  const webhooks = createWebhooks((ca) => createGuardedFetch({ isOwnListener, tls: { ca } }), {
+    emit: observability.emit,
+    now,
+    hashCaller: ({ issuer, subject }) => ring.hmac(CALLER_PURPOSE, JSON.stringify([issuer, subject])),
+    linkTo: (id) => new URL(`${APPROVALS_PATH}/${id}`, settings.admin?.publicUrl ?? settings.publicUrl).href,
+  });
+  webhooks.use(settings.webhooks);
+  observability.listen({
+    approval({ change, approval }) {
+      if (change === 'requested') webhooks.notify(approval);
+    },
+  });
   const shared = {
     approvals,
+    webhooks,
     state,
     counters,
     guardedFetch,
@@ -478,13 +497,6 @@ function assemble(
   };
   return { current, observability, runtimes, streams, leases, ...shared };
 }
-
-/** Nothing asks for approvals yet. */
-const NOTHING_ASKED: ApprovalDesk = {
-  find: async () => 'unknown',
-  list: async () => [],
-  answer: async () => ({ kind: 'over', approval: undefined }),
-};
 
 function openListeners({ now = Date.now }: GatewayOptions, assembly: Assembly, ring: KeyRing, phase: Phase): Listeners {
   const { current, observability, state, updateControls } = assembly;
@@ -507,7 +519,7 @@ function openListeners({ now = Date.now }: GatewayOptions, assembly: Assembly, r
       createConsole(admin, address, {
         ...{ ring, now, state, guardedFetch: assembly.guardedFetch },
         identity: () => current.identity,
-        approvals: NOTHING_ASKED,
+        approvals: assembly.approvals,
         controls() {
           updateControls();
           return controls.snapshot();
@@ -557,6 +569,7 @@ async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void>
   await Promise.all([sharedResources.inspection.close(), reader.close()]);
   await runtimes.close();
   assembly.approvals.close();
+  assembly.webhooks.close();
   await state.close();
   await observability.audit.close();
   await listeners.closeRest();

@@ -5,7 +5,7 @@ import {
   type ApprovalDesk,
   type ApprovalPerson,
   type ApprovalVoice,
-  refuseReviewer,
+  refuseAnswer,
   type ShownApproval,
   stateOf,
 } from '../../src/policy/approval.js';
@@ -34,7 +34,15 @@ export function approvalOf(nowMs: number, parts: Parts = {}): ShownApproval {
         ...{ issuer: ISSUER, issuerName: 'corp', subject: 'ada', client: 'agent', match: undefined, actors: [] },
         ...caller,
       },
-      ...{ upstream: 'desk', method, name, args: 'digest-of-arguments', pin: undefined, rules: 'digest-of-rules' },
+      ...{
+        upstream: 'desk',
+        method,
+        name,
+        args: 'digest-of-arguments',
+        remembered: undefined,
+        pin: undefined,
+        rules: 'digest-of-rules',
+      },
     },
     demand: {
       ...{ rules: ['records/ask'], reasons: ['Deleting is for good.'], caller: undefined },
@@ -74,13 +82,12 @@ export function listDesk(kept: readonly ShownApproval[], now: () => number): Lis
     async answer(id, verdict, voice) {
       const found = this.kept.find((one) => one.id === id);
       if (found === undefined || stateOf(found, now()) !== 'waiting') return { kind: 'over', approval: found };
-      if (found.demand.reviewer === undefined) return { kind: 'refused', why: 'not-asked' };
-      const why = refuseReviewer(found, voice.person, voice.groups);
+      const why = refuseAnswer(found, verdict, voice);
       if (why !== undefined) return { kind: 'refused', why };
       taken.push({ id, verdict, voice });
       const { party, person, proof } = voice;
       const answers = [...found.answers, { party, verdict, person, proof, atMs: now() }];
-      const isDone = verdict === 'denied' || answers.length >= found.demand.reviewer.count;
+      const isDone = verdict === 'denied' || answers.length >= (found.demand.reviewer?.count ?? 1);
       const approval = {
         ...found,
         answers,
