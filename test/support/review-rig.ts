@@ -12,7 +12,7 @@ export const ADMIN_AUDIENCE = 'https://console.example.com';
 export const ASKED = 'write_record';
 
 /** Asks a reviewer for one tool; `approval` has further members, in flow style. */
-export function askingPolicy(approval = ''): string {
+export function reviewPolicy(approval = ''): string {
   return `version: 1
 policy: records
 rules:
@@ -100,7 +100,7 @@ export async function startReview(
 ${more}`,
   });
   const { rig, breakGlass } = console;
-  await rig.gateway.writePolicy('records', askingPolicy(approval));
+  await rig.gateway.writePolicy('records', reviewPolicy(approval));
   const error = (await rig.gateway.reload()).find(({ severity }) => severity === 'error');
   if (error !== undefined) throw new Error(error.message);
 
