@@ -74,8 +74,10 @@ type Entry = UpstreamItem & {
   readonly simple: string;
   /** The forms in which names that look alike are equal. */
   readonly forms: readonly string[];
-  /** Equal for those that several upstreams have in common. */
-  readonly content: string;
+  /** Numbers that are equal where the upstream, the name without case and separators, and digest and name are. */
+  readonly at: number;
+  readonly spelling: number;
+  readonly content: number;
   readonly purposes: readonly string[];
   outline?: Outline;
   cover?: Cover;
@@ -100,8 +102,10 @@ export type ShadowingIndex = {
   /** Adds the definitions of an upstream, in place of those that it had, and returns those that are compared. */
   set(upstream: UpstreamDefinitions): readonly Entry[];
   /** What has one of the forms, in the order in which the upstreams were added. */
-  readonly sharing: (form: string) => readonly Entry[];
-  readonly identical: (digest: string) => readonly Entry[];
+  readonly sharing: (form: string) => Group;
+  /** What has a form of one and also its name without case and separators, in that order. */
+  readonly namesakes: (entry: Entry) => readonly Group[];
+  readonly identical: (digest: string) => Group;
   /** The tools with exactly this name that a text may mention. */
   readonly mentioned: (name: string) => readonly Entry[];
   /** The tools that are for this (purposes.ts). */
@@ -110,61 +114,101 @@ export type ShadowingIndex = {
   readonly size: (upstream: string) => number;
 };
 
+/** Entries, and their numbers beside them: of millions of pairs each object would be fetched from memory. */
+type Group = {
+  readonly entries: readonly Entry[];
+  readonly ats: readonly number[];
+  readonly contents: readonly number[];
+};
+
 export function createShadowingIndex(upstreams: readonly UpstreamDefinitions[] = []): ShadowingIndex {
   const byUpstream = new Map<string, readonly Entry[]>();
-  const byForm = new Map<string, Entry[]>();
-  const byDigest = new Map<string, Entry[]>();
-  const byName = new Map<string, Entry[]>();
-  const byPurpose = new Map<string, Entry[]>();
-  const add = (map: Map<string, Entry[]>, key: string, entry: Entry): void => {
-    const known = map.get(key);
-    if (known === undefined) map.set(key, [entry]);
-    else known.push(entry);
-  };
-  const remove = (map: Map<string, Entry[]>, key: string, upstream: string): void => {
-    const left = (map.get(key) ?? []).filter((entry) => entry.upstream !== upstream);
-    if (left.length === 0) map.delete(key);
-    else map.set(key, left);
-  };
-  function forget({ upstream, forms, purposes, name, digest }: Entry): void {
-    for (const purpose of purposes) remove(byPurpose, purpose, upstream);
-    for (const form of forms) remove(byForm, form, upstream);
-    remove(byDigest, digest, upstream);
-    remove(byName, name, upstream);
+  const [byForm, bySpelling, byDigest] = [createGroups(), createGroups(), createGroups()];
+  const [byName, byPurpose] = [createGroups(), createGroups()];
+  /** Where an entry is found. */
+  function placesOf(entry: Entry): readonly (readonly [Groups, string])[] {
+    const { forms, purposes, digest, name } = entry;
+    return [
+      ...forms.map((form) => [byForm, form] as const),
+      ...forms.map((form) => [bySpelling, spellingOf(form, entry)] as const),
+      ...purposes.map((purpose) => [byPurpose, purpose] as const),
+      ...(digest === NO_DIGEST ? [] : [[byDigest, digest] as const]),
+      ...(isMentionable(entry) ? [[byName, name] as const] : []),
+    ];
   }
-  function note(entry: Entry): void {
-    for (const form of entry.forms) add(byForm, form, entry);
-    for (const purpose of entry.purposes) add(byPurpose, purpose, entry);
-    if (entry.digest !== NO_DIGEST) add(byDigest, entry.digest, entry);
-    if (isMentionable(entry)) add(byName, entry.name, entry);
-  }
+  const spellingOf = (form: string, { spelling }: Entry): string => `${spelling} ${form}`;
+  // Millions of pairs are compared, for which texts take too long.
+  const [upstreamNumbers, spellings, contents] = [createNumbers(), createNumbers(), createNumbers()];
   function set({ upstream, definitions }: UpstreamDefinitions): readonly Entry[] {
-    byUpstream.get(upstream)?.forEach(forget);
+    for (const entry of byUpstream.get(upstream) ?? [])
+      for (const [groups, key] of placesOf(entry)) groups.remove(key, entry.at);
+    const at = upstreamNumbers.of(upstream);
     const named = definitions.filter(({ kind }) => kind !== 'instructions');
-    const entries = named.map((one) => entryOf(upstream, one));
+    const entries = named.map(({ kind, name, definition, digest: known }): Entry => {
+      const digest = known ?? digestListed(kind, definition, true);
+      const simple = simpleForm(name);
+      return {
+        ...{ upstream, kind, name, definition, digest, simple, at },
+        spelling: spellings.of(simple),
+        content: digest === NO_DIGEST ? contents.next() : contents.of(`${digest} ${name}`),
+        forms: lookForms(kind, name),
+        purposes: purposesOf({ kind, name, definition }),
+      };
+    });
     byUpstream.set(upstream, entries);
-    entries.forEach(note);
+    for (const entry of entries) for (const [groups, key] of placesOf(entry)) groups.add(key, entry);
     return entries;
   }
   for (const one of upstreams) set(one);
   return {
     set,
-    sharing: (form) => byForm.get(form) ?? [],
-    identical: (digest) => byDigest.get(digest) ?? [],
-    mentioned: (name) => byName.get(name) ?? [],
-    serving: (purpose) => byPurpose.get(purpose) ?? [],
+    sharing: byForm.of,
+    namesakes: (entry) => entry.forms.map((form) => bySpelling.of(spellingOf(form, entry))),
+    identical: byDigest.of,
+    mentioned: (name) => byName.of(name).entries,
+    serving: (purpose) => byPurpose.of(purpose).entries,
     size: (upstream) => byUpstream.get(upstream)?.length ?? 0,
   };
 }
 
-function entryOf(upstream: string, { kind, name, definition, digest: known }: ScannedDefinition): Entry {
-  const digest = known ?? digestListed(kind, definition, true);
+type Groups = ReturnType<typeof createGroups>;
+
+const EMPTY: Group = { entries: [], ats: [], contents: [] };
+
+/** Entries by what they have in common. */
+function createGroups() {
+  const groups = new Map<string, { entries: Entry[]; ats: number[]; contents: number[] }>();
+  function add(key: string, entry: Entry): void {
+    const known = groups.get(key) ?? { entries: [], ats: [], contents: [] };
+    groups.set(key, known);
+    known.entries.push(entry);
+    known.ats.push(entry.at);
+    known.contents.push(entry.content);
+  }
   return {
-    ...{ upstream, kind, name, definition, digest },
-    content: `${digest} ${name}`,
-    simple: simpleForm(name),
-    forms: lookForms(kind, name),
-    purposes: purposesOf({ kind, name, definition }),
+    add,
+    of: (key: string): Group => groups.get(key) ?? EMPTY,
+    /** Removes the entries of one upstream. */
+    remove(key: string, at: number): void {
+      const left = groups.get(key)?.entries.filter((entry) => entry.at !== at) ?? [];
+      groups.delete(key);
+      for (const entry of left) add(key, entry);
+    },
+  };
+}
+
+/** Numbers texts. */
+function createNumbers(): { readonly of: (text: string) => number; readonly next: () => number } {
+  const known = new Map<string, number>();
+  let count = 0;
+  const next = (): number => count++;
+  return {
+    next,
+    of(text) {
+      const number = known.get(text) ?? next();
+      known.set(text, number);
+      return number;
+    },
   };
 }
 
@@ -267,22 +311,19 @@ function likenesses(
   const { index, relations, isAsked, exceptions } = comparison;
   const own = new Map<string, Entry[]>();
   const findings: Shadowing[] = [];
-  const same: Same[] = [];
   for (const entry of entries) {
     const isAskedNow = isAsked(entry);
-    const twins = index.identical(entry.digest).filter((other) => other.upstream !== upstream);
-    same.push(...twins.map((other) => ({ entry, other })));
     for (const form of entry.forms) {
       const before = own.get(form) ?? [];
       own.set(form, [...before.slice(-MAX_ALIKE), entry]);
       // Of two names within one server either may be the one that is asked about.
       const spelt = before.filter((other) => isAskedNow || isAsked(other));
-      const others = isAskedNow ? differentOf(entry, index.sharing(form), twins) : [];
+      const others = isAskedNow ? differentOf(entry, index.sharing(form), index.identical(entry.digest)) : [];
       findings.push(...compareAll(entry, [...spelt, ...others], relations));
     }
   }
   // All of an upstream tell whether it is a twin, whichever of them are asked about.
-  const servers = sameServers(upstream, same, { index, relations, exceptions });
+  const servers = sameServers(upstream, entries, { index, relations, exceptions });
   const names = sharedNames(upstream, entries, servers, comparison);
   const about = [...servers, ...names].filter(({ items: [item], covers = [item] }) => covers.some(isAsked));
   return withoutExceptions([...findings, ...about], exceptions);
@@ -301,16 +342,16 @@ function sharedNames(
   const found = new Set(servers.flatMap(({ covers = [] }) => covers.map(({ digest }) => digest)));
   const isApart = (other: string): boolean =>
     other === upstream || relations.areDeclared(upstream, other) || !relations.haveCallers(upstream, other);
-  const isShared = (entry: Entry, other: Entry): boolean =>
-    other.simple === entry.simple &&
-    !(other.digest === entry.digest && found.has(entry.digest)) &&
-    !isExcepted([entry, other], exceptions);
-  const byOther = new Map<string, SharedNames>();
+  const byOther = new Map<number, SharedNames>();
   for (const entry of own)
-    for (const other of entry.forms.flatMap((form) => index.sharing(form).slice(-MAX_VISITED)))
-      if (isShared(entry, other)) addShared(byOther, entry, other);
-  return [...byOther].flatMap(([other, shared]) =>
-    isApart(other) ? [] : namesFinding(upstream, other, shared, relations),
+    for (const namesakes of index.namesakes(entry))
+      addShared(byOther, entry, namesakes, (at) => {
+        if (found.has(entry.digest) && namesakes.contents[at] === entry.content) return true;
+        const other = exceptions.length === 0 ? undefined : namesakes.entries[at];
+        return other !== undefined && isExcepted([entry, other], exceptions);
+      });
+  return [...byOther.values()].flatMap((shared) =>
+    isApart(shared.other.upstream) ? [] : namesFinding(upstream, shared, relations),
   );
 }
 
@@ -318,25 +359,31 @@ function sharedNames(
 type SharedNames = { readonly entries: Entry[]; other: Entry };
 
 /** All others of one entry are added before those of the next. */
-function addShared(byOther: Map<string, SharedNames>, entry: Entry, other: Entry): void {
-  const shared = byOther.get(other.upstream);
-  if (shared === undefined) byOther.set(other.upstream, { entries: [entry], other });
-  else if (shared.entries.at(-1) !== entry) shared.entries.push(entry);
-  // Of several that have the first name the last one is shown.
-  else if (shared.entries.length === 1) shared.other = other;
+function addShared(
+  byOther: Map<number, SharedNames>,
+  entry: Entry,
+  { entries, ats }: Group,
+  isLeftOut: (at: number) => boolean,
+): void {
+  for (let at = Math.max(0, ats.length - MAX_VISITED); at < ats.length; at += 1) {
+    if (isLeftOut(at)) continue;
+    const upstream = ats[at] ?? -1;
+    const shared = byOther.get(upstream);
+    const other = entries[at];
+    if (other === undefined) continue;
+    if (shared === undefined) byOther.set(upstream, { entries: [entry], other });
+    else if (shared.entries[shared.entries.length - 1] !== entry) shared.entries.push(entry);
+    // Of several that have the first name the last one is shown.
+    else if (shared.entries.length === 1) shared.other = other;
+  }
 }
 
-function namesFinding(
-  upstream: string,
-  having: string,
-  { entries, other }: SharedNames,
-  { place }: Relations,
-): readonly Shadowing[] {
+function namesFinding(upstream: string, { entries, other }: SharedNames, { place }: Relations): readonly Shadowing[] {
   const [first] = entries;
   if (first === undefined) return [];
   const names = entries.map(({ name }) => name);
   const what = names.length === 1 ? '1 name' : `${names.length} names`;
-  const reason = `${place(upstream)} and ${place(having)} have ${what} in common, so that a client of both may call the one for the other. An endpoint with prefixes keeps them apart.`;
+  const reason = `${place(upstream)} and ${place(other.upstream)} have ${what} in common, so that a client of both may call the one for the other. An endpoint with prefixes keeps them apart.`;
   const covers = entries.map(coverOf);
   return [{ ...found('names', 'review', [first, other], '', listOf(names), reason), covers }];
 }
@@ -359,17 +406,20 @@ type Same = { readonly entry: Entry; readonly other: Entry };
  * The different definitions of others that share a form with one, those that were added last, and no more than tell
  * whether they are too many. What several upstreams have in common is compared once.
  */
-function differentOf(entry: Entry, sharing: readonly Entry[], twins: readonly Entry[]): readonly Entry[] {
-  // Of an upstream that has two forms of a definition for a while, the identical one counts.
-  const having = new Set(twins.map(({ upstream }) => upstream));
-  const forms = new Map<string, Entry>();
-  const end = Math.max(0, sharing.length - MAX_VISITED);
-  for (let at = sharing.length - 1; at >= end && forms.size <= MAX_ALIKE; at -= 1) {
-    const other = sharing[at];
-    if (other === undefined || other.upstream === entry.upstream) continue;
-    if (having.has(other.upstream) && other.name === entry.name) continue;
-    const key = other.digest === NO_DIGEST ? `${forms.size}` : other.content;
-    if (!forms.has(key)) forms.set(key, other);
+function differentOf(entry: Entry, { entries, ats, contents }: Group, identical: Group): readonly Entry[] {
+  let having: ReadonlySet<number> | undefined;
+  const hasTwinAt = (at: number): boolean => {
+    having ??= new Set(identical.ats);
+    return having.has(at);
+  };
+  const forms = new Map<number, Entry>();
+  const end = Math.max(0, entries.length - MAX_VISITED);
+  for (let at = entries.length - 1; at >= end && forms.size <= MAX_ALIKE; at -= 1) {
+    if (ats[at] === entry.at || contents[at] === entry.content) continue;
+    const other = entries[at];
+    // Of an upstream that has two forms of a definition for a while, the identical one counts.
+    if (other === undefined || (other.name === entry.name && hasTwinAt(other.at))) continue;
+    if (!forms.has(other.content)) forms.set(other.content, other);
   }
   return [...forms.values()];
 }
@@ -394,50 +444,97 @@ type SameInput = Pick<Comparison, 'index' | 'relations'> & {
  */
 function sameServers(
   upstream: string,
-  same: readonly Same[],
+  entries: readonly Entry[],
   { index, relations, exceptions }: SameInput,
 ): readonly Shadowing[] {
-  if (same.length === 0) return [];
+  const twins = twinsByUpstream(entries, index);
+  if (twins.size === 0) return [];
   const { areDeclared, areTogether } = relations;
-  const declared = same.filter(({ other }) => areDeclared(upstream, other.upstream));
-  const isDeclared = new Set(declared.map(({ entry }) => entry.digest));
+  const declared = [...twins.values()].filter(([{ other }]) => areDeclared(upstream, other.upstream));
   // What a declared twin has too is what the operator spoke of, whoever else has it.
-  const undeclared = same
-    .filter(({ entry }) => !isDeclared.has(entry.digest))
-    .filter(({ entry, other }) => !isExcepted([entry, other], exceptions));
-  const ofOther = groupBy(undeclared, ({ other }) => other.upstream);
-  const identical: Same[] = [];
+  const isDeclared = new Set(declared.flat().map(({ entry }) => entry.digest));
+  const isOpen = (entry: Entry, other: Entry): boolean =>
+    !isDeclared.has(entry.digest) && !isExcepted([entry, other], exceptions);
+  const isEachOpen = isDeclared.size === 0 && exceptions.length === 0;
+  const undeclared = isEachOpen ? twins : twinsByUpstream(entries, index, isOpen);
+  const identical: SameAs[] = [];
   const single: Shadowing[] = [];
-  for (const [other, pairs] of ofOther) {
+  for (const pairs of undeclared.values()) {
+    const other = pairs[0].other.upstream;
     const [count, sizes] = [pairs.length, [index.size(upstream), index.size(other)]];
     const isTogether = areTogether(upstream, other);
     // Beside each other in one list, a server that copies a part of another must not pass for a second deployment.
     const all = isTogether ? Math.max(...sizes) : Math.min(...sizes);
-    if (count * 2 > all) identical.push(...pairs);
+    if (count * 2 > all) identical.push(pairs);
     else single.push(...pairs.flatMap((pair) => compare(pair.entry, pair.other, relations) ?? []));
   }
-  const isFound = identical.some(({ entry, other }) => compare(entry, other, relations) !== undefined);
+  const copies = oneOfEach(identical, entries.length);
+  const isFound = copies.some(({ entry, other }) => compare(entry, other, relations) !== undefined);
+  const declaredOwn = new Map(
+    entries.flatMap((entry) => (isDeclared.has(entry.digest) ? [[entry.digest, entry]] : [])),
+  );
   return [
-    ...sameServer(upstream, declared, relations),
-    ...(isFound ? sameServer(upstream, identical, relations) : []),
+    ...sameServer(upstream, declared, [...declaredOwn.values()], relations),
+    ...(isFound
+      ? sameServer(
+          upstream,
+          identical,
+          copies.map(({ entry }) => entry),
+          relations,
+        )
+      : []),
     ...single,
   ];
+}
+
+/** The own definitions that others have too, by the numbers of those. */
+function twinsByUpstream(
+  own: readonly Entry[],
+  index: ShadowingIndex,
+  isMeant: (entry: Entry, other: Entry) => boolean = () => true,
+): ReadonlyMap<number, SameAs> {
+  const found = new Map<number, [Same, ...Same[]]>();
+  for (const entry of own) {
+    const { entries, ats } = index.identical(entry.digest);
+    for (const [position, at] of ats.entries()) {
+      const other = entries[position];
+      if (at === entry.at || other === undefined || !isMeant(entry, other)) continue;
+      const known = found.get(at);
+      if (known === undefined) found.set(at, [{ entry, other }]);
+      else known.push({ entry, other });
+    }
+  }
+  return found;
+}
+
+/** The pairs of one upstream with another. */
+type SameAs = readonly [Same, ...Same[]];
+
+/** The first pair of each own definition, of which there are at most so many. */
+function oneOfEach(all: readonly (readonly Same[])[], count: number): readonly Same[] {
+  const found = new Map<string, Same>();
+  for (const pairs of all) {
+    if (found.size === count) break;
+    for (const pair of pairs) if (!found.has(pair.entry.digest)) found.set(pair.entry.digest, pair);
+  }
+  return [...found.values()];
 }
 
 /** One finding about an upstream and the one that it has most in common with. */
 function sameServer(
   upstream: string,
-  pairs: readonly Same[],
+  all: readonly SameAs[],
+  own: readonly Entry[],
   { areDeclared, place, sameAs, rank }: Relations,
 ): readonly Shadowing[] {
-  const counted = [...groupBy(pairs, ({ other }) => other.upstream)].sort(
-    ([one, ours], [other, theirs]) => theirs.length - ours.length || rank(one) - rank(other),
+  const counted = [...all].sort(
+    (one, other) => other.length - one.length || rank(one[0].other.upstream) - rank(other[0].other.upstream),
   );
-  const [[other, shared] = []] = counted;
-  const [first] = shared ?? [];
-  if (other === undefined || first === undefined) return [];
-  const entries = new Map(pairs.map(({ entry }) => [entry.digest, entry]));
-  const covers = [...entries.values()].map(coverOf);
+  const [shared] = counted;
+  if (shared === undefined) return [];
+  const [first] = shared;
+  const other = first.other.upstream;
+  const covers = own.map(coverOf);
   const evidence = listOf(covers.map(({ name }) => name));
   const more = counted.length > 1 ? ` and ${counted.length - 1} more` : '';
   const what = covers.length === 1 ? '1 definition is' : `${covers.length} definitions are`;
@@ -636,7 +733,8 @@ function choicesIn(
       const reason = 'Its name is that of a tool of another upstream with praise added.';
       return [found('purpose', 'review', [item, outdone], '/name', scanned.name, reason)];
     }
-    const evidence = choiceOf(scanned);
+    const rivals = rivalsOf(scanned, index, isRival);
+    const evidence = rivals.next().done === true ? undefined : choiceOf(scanned);
     const rival = evidence === undefined ? undefined : rivalOf(scanned, index, isRival);
     if (rival === undefined || evidence === undefined) return [];
     const reason = 'It has itself chosen for what a tool of another upstream is for.';
@@ -653,7 +751,7 @@ function outdoneBy({ name }: ScannedDefinition, index: ShadowingIndex): readonly
   const written = [rest.replaceAll(' ', '_'), rest.replaceAll(' ', '-'), simple];
   return written
     .flatMap((one) => lookForms('tool', one))
-    .flatMap((form) => index.sharing(form))
+    .flatMap((form) => index.sharing(form).entries)
     .filter((other) => other.simple === simple);
 }
 
@@ -676,6 +774,16 @@ function isChoice(sentence: Sentence): boolean {
   return findDemands(sentence).some(({ kind, tier }) => kind === 'other-tool' && tier === 'review');
 }
 
+/** The tools of other upstreams that have a purpose in common with one, once for each that they have. */
+function* rivalsOf(
+  scanned: ScannedDefinition,
+  index: ShadowingIndex,
+  isRival: (other: Entry) => boolean,
+): Generator<Entry> {
+  for (const purpose of purposesOf(scanned))
+    for (const other of index.serving(purpose).slice(-MAX_VISITED)) if (isRival(other)) yield other;
+}
+
 /** The tool of another upstream that has most purposes in common with one. */
 function rivalOf(
   scanned: ScannedDefinition,
@@ -683,9 +791,7 @@ function rivalOf(
   isRival: (other: Entry) => boolean,
 ): Entry | undefined {
   const counts = new Map<Entry, number>();
-  for (const purpose of purposesOf(scanned))
-    for (const other of index.serving(purpose).slice(-MAX_VISITED))
-      if (isRival(other)) counts.set(other, (counts.get(other) ?? 0) + 1);
+  for (const other of rivalsOf(scanned, index, isRival)) counts.set(other, (counts.get(other) ?? 0) + 1);
   const [rival] = [...counts].sort(([, one], [, other]) => other - one);
   return rival?.[0];
 }
