@@ -157,6 +157,17 @@ export function targetsOf(settings: Settings): Parameters<typeof watchConfigurat
       { path: pinsDir, suffix: LOCK_SUFFIX },
       { path: pinsDir, suffix: SIGNATURE_SUFFIX },
     ],
-    isOwn: (file) => paths.some((path) => isAuditFileOf(path, file) || counterPaths(path).includes(file)),
+    isOwn: isOwnFile(paths),
+  };
+}
+
+/** Asked at every write to a file in a watched folder, and nearly always about the audit file that is being written. */
+function isOwnFile(paths: readonly string[]): (file: string) => boolean {
+  let lastOwn: string | undefined;
+  return (file) => {
+    if (file === lastOwn) return true;
+    const isOwn = paths.some((path) => isAuditFileOf(path, file) || counterPaths(path).includes(file));
+    if (isOwn) lastOwn = file;
+    return isOwn;
   };
 }

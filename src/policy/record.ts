@@ -215,8 +215,7 @@ export type RequestRecord = {
   readonly refusedToken?: RefusedToken | undefined;
 };
 
-const TIMED_STAGES = ['auth', 'policy', 'inspect', 'upstream'] as const;
-type TimedStage = (typeof TIMED_STAGES)[number];
+type TimedStage = 'auth' | 'policy' | 'inspect' | 'upstream';
 
 /**
  * What was learned at one stage. A member that is `undefined` says nothing. Within one, what is absent says nothing, and
@@ -263,19 +262,37 @@ export function fold(record: RequestRecord, facts: RecordFacts): void {
   if (reason !== undefined && draft.decision.reasons.at(-1) !== reason) draft.decision.reasons.push(reason);
   if (findings !== undefined) addFindings(record, findings);
   merge(draft.result, result);
-  if (latency !== undefined) for (const stage of TIMED_STAGES) addLatency(record, stage, latency[stage] ?? 0);
+  if (latency !== undefined) addLatency(draft.latency, latency);
 }
 
 function merge<Part extends object>(part: Part, learned: Partial<Part> | undefined): void {
   if (learned !== undefined) Object.assign(part, learned);
 }
 
-/** The time that a stage took, by itself: what is added at every message would cost more as facts than to learn it. */
-export function addLatency({ latency }: RequestRecord, stage: TimedStage, ms: number): void {
-  (latency as Draft['latency'])[stage] += ms;
+function addLatency(
+  sums: Draft['latency'],
+  { auth = 0, policy = 0, inspect = 0, upstream = 0 }: Partial<RequestRecord['latency']>,
+): void {
+  sums.auth += auth;
+  sums.policy += policy;
+  sums.inspect += inspect;
+  sums.upstream += upstream;
 }
 
-/** Findings by themselves, as {@link addLatency}. */
+/**
+ * What the inspection of a message found, and its milliseconds. It comes with every message of a stream, where an object
+ * of facts would cost more than to add them.
+ */
+export function addInspection(record: RequestRecord, findings: readonly Finding[], ms: number): void {
+  addFindings(record, findings);
+  (record as Draft).latency.inspect += ms;
+}
+
+/** Milliseconds of waiting for the upstream, which come with every part of a stream. */
+export function addUpstreamWait(record: RequestRecord, ms: number): void {
+  (record as Draft).latency.upstream += ms;
+}
+
 export function addFindings({ findings }: RequestRecord, found: readonly Finding[]): void {
   for (const finding of found) addFinding(findings as Finding[], finding);
 }

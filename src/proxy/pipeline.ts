@@ -9,7 +9,7 @@ import { refuseBlocked } from '../policy/blocks.js';
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { AuthorizedRequest } from '../policy/obligations.js';
 import { callerKeyOf, type Principal } from '../policy/principal.js';
-import { addLatency, openRecord } from '../policy/record.js';
+import { addUpstreamWait, openRecord } from '../policy/record.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { Capacity, Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
 import { authorize, type Stages, take } from './authorization.js';
@@ -185,7 +185,7 @@ async function forward(
   const reopensSession = call.incoming.aggregate !== undefined;
   const outbound = { authorized, caller, signal, reopensSession };
   const outcome = await call.ports.upstreams.forward(upstream, outbound);
-  addLatency(call.record, 'upstream', performance.now() - startedMs);
+  addUpstreamWait(call.record, performance.now() - startedMs);
   if (outcome.kind !== 'error') return measureWaits(call.record, outcome);
   const { reason, detail } = outcome;
   if (reason === 'upstream-unavailable' && call.wait?.isCancelled !== true)

@@ -17,7 +17,7 @@ import { type SensitiveFields, uniteFields } from '../policy/information-flow.js
 import { type ResponseObligations, withProfilesOf } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
-import { addFindings, addLatency, type Finding, fold } from '../policy/record.js';
+import { addFindings, addInspection, type Finding, fold } from '../policy/record.js';
 import type { OpenedTask, RequestFacts, SessionFacts, TaskFacts } from '../protocol/admitted-request.js';
 import { exactJson, keepExactNumbers } from '../protocol/json/exact-numbers.js';
 import type { LoopScheduler } from '../protocol/json/incremental.js';
@@ -368,8 +368,7 @@ async function redactionInTurns(
 
 function recordInspected(context: CheckContext, outcome: Inspection, startedMs: number): Inspection {
   const { call } = context;
-  addFindings(call.record, outcome.findings);
-  addLatency(call.record, 'inspect', performance.now() - startedMs);
+  addInspection(call.record, outcome.findings, performance.now() - startedMs);
   if (outcome.kind !== 'withhold') context.previousTail = outcome.previousTail;
   return outcome;
 }

@@ -5,7 +5,7 @@
 
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { AuthorizedRequest } from '../policy/obligations.js';
-import { addLatency, fold, type RequestRecord } from '../policy/record.js';
+import { addUpstreamWait, fold, type RequestRecord } from '../policy/record.js';
 import { acceptsEventStream, mediaType } from '../protocol/headers.js';
 import { isRequestId } from '../protocol/jsonrpc.js';
 import { paramsOf } from '../protocol/params.js';
@@ -345,7 +345,7 @@ class TimedResponse implements UpstreamResponse {
   #timed<T>(outcome: T | Promise<T>): T | Promise<T> {
     if (!(outcome instanceof Promise)) return outcome;
     const startedMs = performance.now();
-    const count = (): void => addLatency(this.#record, 'upstream', performance.now() - startedMs);
+    const count = (): void => addUpstreamWait(this.#record, performance.now() - startedMs);
     return outcome.then(
       (value) => {
         count();

@@ -18,7 +18,7 @@ import {
 import type { Catalog } from '../policy/definitions.js';
 import { type AuthorizedRequest, enforce } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
-import { addFindings, addLatency, type RecordFacts, type Staged } from '../policy/record.js';
+import { addInspection, type RecordFacts, type Staged } from '../policy/record.js';
 import { isAppUri } from '../policy/uris.js';
 import { type AdmittedArray, admitPost, copyAdmitted } from '../protocol/admission.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
@@ -395,8 +395,8 @@ export function inspectArguments(subject: ClientMessage, decided: DecidedRequest
   const guarded = noteWait(call, call.ports.inspection.request(input, call.incoming.upstream, call.callerKey));
   return after(guarded, (body) => {
     const headers = body.kind === 'clear' ? guardHeaders(call, restored) : undefined;
-    addFindings(call.record, headers === undefined ? body.findings : [...body.findings, ...headers.findings]);
-    addLatency(call.record, 'inspect', performance.now() - startedMs);
+    const findings = headers === undefined ? body.findings : [...body.findings, ...headers.findings];
+    addInspection(call.record, findings, performance.now() - startedMs);
     const refusal = refusalOf(body) ?? (headers && refusalOf(headers));
     if (refusal !== undefined) return { outcome: refusal };
     return call.hasWaited === true ? decideAgain(subject, decided) : { outcome: decided };
