@@ -59,7 +59,7 @@ export const APPROVAL_BOUNDS = {
   maxBody: 1024 * 1024,
   maxBodies: 128 * 1024 * 1024,
 } as const;
-/** Approvals that a list returns. */
+/** Approvals that a list returns besides those that are open. */
 const MAX_LISTED = 1_000;
 const MAX_OVERDUE = 100;
 const REVIEW_EVERY_MS = 5_000;
@@ -292,20 +292,28 @@ export function createApprovalService({
     const overdue = await table.overdue(MAX_OVERDUE);
     if (overdue === 'unavailable') return;
     for (const kept of overdue) if (stateOf(kept.head, now()) === 'expired') await end(kept, 'expired');
-    const found = await table.list(MAX_LISTED);
-    if (found === 'unavailable') return;
-    const waiting = found.map(({ head }) => head).filter((head) => stateOf(head, now()) === 'waiting');
+    const open = await table.open(APPROVAL_BOUNDS.maxOpen);
+    if (open === 'unavailable') return;
+    const waiting = open.map(({ head }) => head).filter((head) => stateOf(head, now()) === 'waiting');
     hasWaiting = waiting.length > 0;
     emit('approvalsCounted', {
       waiting: { caller: countFor('caller', waiting), reviewer: countFor('reviewer', waiting) },
     });
   }
 
-  /** The newest stand first. */
   function countFor(party: ApprovalParty, waiting: readonly Approval[]) {
     const asked = waiting.filter((one) => openParties(one).includes(party));
-    const oldest = asked.at(-1);
-    return { count: asked.length, oldestMs: oldest === undefined ? 0 : Math.max(0, now() - oldest.createdAtMs) };
+    return { count: asked.length, oldestMs: Math.max(0, ...asked.map(({ createdAtMs }) => now() - createdAtMs)) };
+  }
+
+  /** What is open is listed however many others are newer, so that nobody crowds out the questions of others. */
+  async function list(): Promise<readonly Approval[] | 'unavailable'> {
+    const [open, newest] = await Promise.all([table.open(APPROVAL_BOUNDS.maxOpen), table.list(MAX_LISTED)]);
+    if (open === 'unavailable' || newest === 'unavailable') return 'unavailable';
+    const all = new Map([...open, ...newest].map(({ id, head }) => [id, head]));
+    return [...all.values()]
+      .map((head) => ({ ...head, state: stateOf(head, now()) }))
+      .sort((one, other) => other.createdAtMs - one.createdAtMs);
   }
 
   return {
@@ -322,11 +330,7 @@ export function createApprovalService({
       if (content === 'unavailable') return 'unavailable';
       return { ...found.head, state: stateOf(found.head, now()), content };
     },
-    async list() {
-      const found = await table.list(MAX_LISTED);
-      if (found === 'unavailable') return 'unavailable';
-      return found.map(({ head }) => ({ ...head, state: stateOf(head, now()) }));
-    },
+    list,
     answer: (id, verdict, voice) =>
       retried(
         () => answerOnce(id, verdict, voice),

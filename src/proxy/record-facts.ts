@@ -217,8 +217,11 @@ export function refusalFacts({ decision }: RequestRecord, { stage, deny }: Refus
   };
 }
 
-/** What refused is the block or the flow, whatever rule had allowed the request. */
-const OVERRIDING: ReadonlySet<Reason> = new Set(['blocked', 'tainted-flow']);
+/** What refused is the block, the flow or the rule that asks a person, whatever rule had allowed the request. */
+const OVERRIDING: ReadonlySet<Reason> = new Set([
+  ...(['blocked', 'tainted-flow'] as const),
+  ...(['approval-required', 'approval-denied', 'approval-expired', 'approval-mismatch'] as const),
+]);
 
 /** What refused a request that a rule had allowed, or that was not decided yet. */
 export function overridingFacts({ reason, policy, rule, causes }: Deny): NonNullable<RecordFacts['decision']> {

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { APPROVAL_BOUNDS, type ApprovalTable, createApprovalService } from '../../../src/approvals/service.js';
 import type { ApprovalQuestion, ApprovalVoice } from '../../../src/policy/approval.js';
 import type { ApprovalDemand } from '../../../src/policy/approval-terms.js';
+import type { GatewayEvents } from '../../../src/policy/events.js';
 import type { ApprovalEvent } from '../../../src/policy/security-events.js';
 import { createMemoryTable } from '../../../src/state/shared-table.js';
 
@@ -67,6 +68,7 @@ function rig() {
   const clock = { nowMs: 1_000_000 };
   const events: ApprovalEvent[] = [];
   const rounds = new Set<string>();
+  const counted: GatewayEvents['approvalsCounted']['waiting'][] = [];
   const audit = { isWritable: true };
   const table: ApprovalTable = createMemoryTable(() => clock.nowMs, APPROVAL_BOUNDS);
   const create = () =>
@@ -77,13 +79,15 @@ function rig() {
         if (audit.isWritable) events.push(event);
         return audit.isWritable;
       },
-      emit: () => undefined,
+      emit: (name, event) => {
+        if (name === 'approvalsCounted') counted.push((event as GatewayEvents['approvalsCounted']).waiting);
+      },
       isAsked: () => true,
       useOnce: async (key) => !rounds.has(key) && rounds.add(key) !== undefined,
     });
   const replicas = [create(), create()] as const;
   const changes = () => events.map(({ change }) => change);
-  return { clock, events, audit, replicas, changes, service: replicas[0] };
+  return { clock, events, counted, audit, replicas, changes, service: replicas[0] };
 }
 
 type Rig = ReturnType<typeof rig>;
@@ -172,6 +176,23 @@ describe('an approval by the caller', () => {
     expect(run.changes()).toEqual(['requested', 'expired']);
     expect(await run.service.answer(id, 'granted', BY_ANA)).toMatchObject({ kind: 'over' });
     expect(await consume(run)).toBe('waiting');
+  });
+
+  it('is listed and counted while it waits, however many are newer and over', async () => {
+    const run = rig();
+    const oldest = await ask(run, { demand: { ...CALLER_DEMAND, expiresMs: 24 * 60 * MINUTE } });
+    run.clock.nowMs += 1;
+    for (let count = 0; count < 1_100; count += 1) {
+      const id = await ask(run, { subject: { args: `other-${count}` } });
+      await run.service.answer(id, 'denied', BY_ANA);
+    }
+    run.clock.nowMs += 3 * MINUTE - 1;
+    const listed = await run.service.list();
+    if (listed === 'unavailable') throw new Error('unavailable');
+    expect(listed.at(-1)).toMatchObject({ id: oldest, state: 'waiting' });
+    await run.service.review();
+    const none = { count: 0, oldestMs: 0 };
+    expect(run.counted).toEqual([{ caller: { count: 1, oldestMs: 3 * MINUTE }, reviewer: none }]);
   });
 
   it('expires unused, and the next request is told so', async () => {
