@@ -234,6 +234,8 @@ function outlineOf(
       isFirstUse: pinning.mode === 'trust-on-first-use',
     })),
     issuers: Object.keys(gateway.issuers),
+    /** Those at which callers can log in. */
+    logins: Object.keys(gateway.issuers).filter((name) => gateway.issuers[name]?.login !== undefined),
     /** What recorded and supposed callers are read by. What an introspected token says may change while it is valid. */
     issuerFacts: new Map(
       Object.entries(gateway.issuers).map(([name, { issuer, scopeHierarchy, introspection }]) => {

@@ -6,7 +6,14 @@ import type { ApprovalRequirement, ApprovalTerms } from '../approval-terms.js';
 import type { Expression } from '../cel.js';
 import { textOf } from '../rule-text.js';
 import type { RequireRule } from '../rules.js';
-import type { ApprovalDocument, FlowDocument, ReportDiagnostic, RuleDocument, WhatDocument } from './documents.js';
+import type {
+  ApprovalDocument,
+  FlowDocument,
+  PolicyContext,
+  ReportDiagnostic,
+  RuleDocument,
+  WhatDocument,
+} from './documents.js';
 
 type RequireDocument = Extract<RuleDocument, { effect: 'require' }>;
 
@@ -19,15 +26,17 @@ const MAX_REMEMBERED_MS = HOUR_MS;
 export function compileApproval(
   written: RequireDocument,
   when: Expression | undefined,
+  context: PolicyContext,
   report: ReportDiagnostic,
 ): RequireRule['approval'] {
-  const { approval, reason, what } = written;
+  const { approval, reason, what, who } = written;
   if (approval === undefined) {
     if (reason !== undefined) report(['reason'], 'error', NOBODY_READS);
     return undefined;
   }
   checkTargets(what, approval, report);
-  checkTerms(approval, ['approval'], report);
+  checkTerms(approval, report);
+  checkLogins(approval, who.issuers, context, report);
   if (when?.reads.readsFindings === true) checkFindings(written, report);
   return { terms: termsOf(approval), reason };
 }
@@ -70,6 +79,7 @@ const NOT_APPROVED = {
 export function compileFlowApproval(
   policy: string,
   written: FlowDocument,
+  context: PolicyContext,
   report: ReportDiagnostic,
 ): ApprovalRequirement | undefined {
   const { id, effect, approval, reason } = written;
@@ -82,7 +92,8 @@ export function compileFlowApproval(
     report(['effect'], 'error', 'nobody is named who approves; add approval, such as approval: {by: reviewer}');
     return undefined;
   }
-  checkTerms(approval, ['approval'], report);
+  checkTerms(approval, report);
+  checkLogins(approval, undefined, context, report);
   if (approval.by === 'caller' && approval.proof === 'client')
     report(
       ['approval', 'proof'],
@@ -95,13 +106,34 @@ export function compileFlowApproval(
   return { rule: `${policy}/${id}`, text: textOf(policy, written), reason, terms: termsOf(approval) };
 }
 
-function checkTerms(approval: ApprovalDocument, path: readonly string[], report: ReportDiagnostic): void {
+function checkTerms(approval: ApprovalDocument, report: ReportDiagnostic): void {
   if (approval.expiresMs > MAX_EXPIRES_MS)
-    report([...path, 'expires'], 'error', 'a question stands for 7d at most', '7d');
-  if (approval.useMs > MAX_USE_MS) report([...path, 'use'], 'error', 'a yes is used within 1h at most', '1h');
+    report(['approval', 'expires'], 'error', 'a question stands for 7d at most', '7d');
+  if (approval.useMs > MAX_USE_MS) report(['approval', 'use'], 'error', 'a yes is used within 1h at most', '1h');
   if (approval.by === 'reviewer' || approval.remember === 'none') return;
   if (approval.remember.forMs > MAX_REMEMBERED_MS)
-    report([...path, 'remember', 'for'], 'error', 'a yes is remembered for 1h at most', '1h');
+    report(['approval', 'remember', 'for'], 'error', 'a yes is remembered for 1h at most', '1h');
+}
+
+/** Callers whose issuer has no login can prove nothing, so what such a rule asks of them is refused. */
+function checkLogins(
+  approval: ApprovalDocument,
+  named: readonly string[] | undefined,
+  { issuers, logins }: PolicyContext,
+  report: ReportDiagnostic,
+): void {
+  if (logins === undefined || approval.by === 'reviewer' || approval.proof === 'client') return;
+  const asked = named ?? issuers;
+  const without = asked.filter((issuer) => !logins.includes(issuer));
+  const [first] = without;
+  if (first === undefined) return;
+  const quoted = without.map((issuer) => `"${issuer}"`).join(', ');
+  const keys = `write issuers.${first}.login in the gateway file, or by: reviewer`;
+  report(
+    ['approval'],
+    without.length === asked.length ? 'error' : 'warning',
+    `callers of ${quoted} cannot log in to approve this, so it is refused; ${keys}`,
+  );
 }
 
 function termsOf(approval: ApprovalDocument): ApprovalTerms {

@@ -25,7 +25,7 @@ import {
 } from './documents.js';
 import { compileFlows, compileLabels, compileSensitive } from './information-flow.js';
 import { compileRule, WHAT_KEYS } from './rule.js';
-import { type CheckedRule, PinnedNames, warnOfRules } from './warnings.js';
+import { type CheckedRule, PinnedNames, warnOfClientAnswers, warnOfRules } from './warnings.js';
 
 const PINNED_KINDS = ['tool', 'prompt', 'template'] as const satisfies readonly PinKind[];
 
@@ -446,11 +446,7 @@ export function compilePolicies(
     checkPolicyName(document, policyNames, report);
     const own = compileDocument(document, context, run, report);
     const isEnforced = document.mode !== 'shadow';
-    for (const [index, written] of document.rules.entries()) {
-      const rule = own[index];
-      const reportRule: ReportDiagnostic = (path, ...rest) => report(['rules', index, ...path], ...rest);
-      if (rule !== undefined) checked.push({ rule, written, report: reportRule, isEnforced });
-    }
+    checked.push(...withSources(own, document, isEnforced, report));
     if (isEnforced) rules.push(...own);
     else shadowed.push({ policy: document.policy, rules: own });
     warnOfUnenforced(document, context, report);
@@ -459,12 +455,27 @@ export function compilePolicies(
   if (!diagnostics.hasErrors) warnOfRules(checked, context);
   const enforced = documents.filter(({ mode }) => mode !== 'shadow');
   const labels = compileLabels(enforced, context, diagnostics);
-  const flows = compileFlows(enforced, labels, diagnostics);
+  const flows = compileFlows(enforced, labels, context, diagnostics);
   const sensitive = compileSensitive(enforced, labels, context, diagnostics);
+  if (!diagnostics.hasErrors) warnOfClientAnswers(checked, flows, context);
   const policies = diagnostics.hasErrors
     ? createPolicySet(context.hash, [])
     : createSet({ rules, shadowed, flows, sensitive }, context);
   return { policies, diagnostics: diagnostics.all };
+}
+
+/** Compiled rules with what they were compiled from. */
+function withSources(
+  own: readonly Rule[],
+  { rules }: PolicyDocument,
+  isEnforced: boolean,
+  report: ReportDiagnostic,
+): readonly CheckedRule[] {
+  return rules.flatMap((written, index) => {
+    const rule = own[index];
+    const reportRule: ReportDiagnostic = (path, ...rest) => report(['rules', index, ...path], ...rest);
+    return rule === undefined ? [] : [{ rule, written, report: reportRule, isEnforced }];
+  });
 }
 
 const NOT_ENFORCED =

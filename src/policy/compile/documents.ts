@@ -18,6 +18,8 @@ export type PolicyContext = {
   }[];
   readonly profiles: readonly string[];
   readonly issuers: readonly string[];
+  /** Those at which callers can log in. Absent where that is not known. */
+  readonly logins?: readonly string[] | undefined;
   /** Upstreams whose lock file has mistakes, so that their pins are not known. */
   readonly invalidLocks?: ReadonlySet<string> | undefined;
   /** Absent: pins are unknown and not checked. An upstream without a lock file has no pins. */

@@ -32,11 +32,12 @@ type Suggest = typeof nearestCandidate;
 export function compileFlows(
   documents: readonly PolicyDocument[],
   labels: readonly LabelRule[],
+  context: PolicyContext,
   diagnostics: DiagnosticCollector,
 ): FlowSet | undefined {
   const suggest = createSuggester();
   const given = new Set([UNTRUSTED, ...labels.flatMap((rule) => rule.labels)]);
-  const flows = documents.flatMap((document) => compileDocument(document, given, diagnostics, suggest));
+  const flows = documents.flatMap((document) => compileDocument(document, given, { context, suggest }, diagnostics));
   warnOfOwnResults(documents, labels, flows, diagnostics);
   noteUnused(documents, flows, diagnostics);
   return flows.length === 0 ? undefined : createFlowSet(flows, labels);
@@ -144,8 +145,8 @@ function isStrict(upstream: string, { upstreams }: PolicyContext): boolean {
 function compileDocument(
   { file, policy, rules, flows = [] }: PolicyDocument,
   given: ReadonlySet<string>,
+  { context, suggest }: Pick<TargetRun, 'context' | 'suggest'>,
   diagnostics: DiagnosticCollector,
-  suggest: Suggest,
 ): readonly Flow[] {
   const report = diagnostics.forFile(file);
   const ids = new Set(rules.map(({ id }) => id));
@@ -168,7 +169,7 @@ function compileDocument(
     }
     checkLabel(to, ['to'], 'refuses nothing');
     const reportFlow: ReportDiagnostic = (path, ...rest) => report(['flows', index, ...path], ...rest);
-    const approval = compileFlowApproval(policy, written, reportFlow);
+    const approval = compileFlowApproval(policy, written, context, reportFlow);
     return { policy, id, from: labels, to, withinMs, approval };
   });
 }

@@ -115,7 +115,7 @@ function addEffect(
       if (inspect !== undefined) checkName(inspect, ['inspection profile', context.profiles], ['inspect'], report);
       const captures = audit?.capture ?? [];
       const captureReads = collectReads({}, { valuePaths: [], testedPaths: captures.map(stepsOf) });
-      const approval = compileApproval(written, base.when, report);
+      const approval = compileApproval(written, base.when, context, report);
       const more = { profile: inspect, maxResultBytes, captures, captureReads, approval };
       return { ...base, effect: 'require', ...limits, ...more };
     }

@@ -4,8 +4,12 @@
 // globs over thousands of names. docs/contract.md, law 4.
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
+import type { Term } from '../cel.js';
+import type { ExpressionFacts } from '../cel-language.js';
+import { annotationsOf, withDefaultHints } from '../conditions.js';
 import type { PinnedDefinition } from '../definitions.js';
 import { isPublicUrl } from '../hosts.js';
+import type { FlowSet } from '../information-flow.js';
 import { compileLinear, isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
 import { sortedJson } from '../rule-text.js';
 import { isUnconditional, matchesTarget, matchesUpstream, type Rule, TARGET_KINDS } from '../rules.js';
@@ -45,6 +49,62 @@ export function warnOfRules(rules: readonly CheckedRule[], context: PolicyContex
     else warnOfDenies(checked, denying);
     seen.set(meaning, twin ?? rule.id);
   }
+}
+
+/** Warns of rules whose question a client may answer without a person, where that could do harm. */
+export function warnOfClientAnswers(
+  rules: readonly CheckedRule[],
+  flows: FlowSet | undefined,
+  context: PolicyContext,
+): void {
+  for (const { rule, report } of rules) {
+    const terms = rule.effect === 'require' ? rule.approval?.terms : undefined;
+    if (terms?.by !== 'caller' || terms.proof === 'login') continue;
+    const guarded = destructiveIn(rule, context) ?? sinkIn(rule, flows, context);
+    if (guarded === undefined) continue;
+    const message = `a client may answer this without a person, and the rule guards ${guarded}`;
+    report(['approval', 'proof'], 'warning', message, 'login');
+  }
+}
+
+/** A tool of the rule that may destroy something, by its pinned hints or because nothing pins it. */
+function destructiveIn(rule: Rule, { pins, upstreams }: PolicyContext): string | undefined {
+  if (rule.targets.tool.length === 0) return undefined;
+  for (const { name: upstream } of upstreams.filter(({ name }) => matchesUpstream(rule, name))) {
+    const catalog = pins?.(upstream);
+    if (catalog === undefined) return `tools of "${upstream}", of which no hint is pinned`;
+    for (const name of catalog.names('tool').filter((one) => matchesTarget(rule, 'tool', one))) {
+      const annotations = withDefaultHints(annotationsOf(catalog.statusOf('tool', name).pinned));
+      const isMeant = (rule.when?.terms ?? []).every((term) => mayHold(term, { upstream, name, annotations }));
+      if (annotations['destructiveHint'] === true && isMeant) return `"${name}", which may destroy something`;
+    }
+  }
+  return undefined;
+}
+
+const NOBODY = { issuer: '', subject: '', client: '', groups: [], scopes: [], claims: {} } as never;
+
+/** Whether a term may hold of a tool, as far as that depends on the tool alone. */
+function mayHold({ reads, evaluate }: Term, tool: Pick<ExpressionFacts, 'upstream' | 'name' | 'annotations'>): boolean {
+  const { principalPaths, argumentPaths, readsUri, readsAnyArgument, readsFindings } = reads;
+  const readsMore = principalPaths.length + argumentPaths.length > 0 || readsUri || readsAnyArgument || readsFindings;
+  return readsMore || evaluate({ ...tool, principal: NOBODY, args: {}, uri: undefined }) !== 'fails';
+}
+
+/** A target of the rule that a flow leads to. */
+function sinkIn(rule: Rule, flows: FlowSet | undefined, { pins, upstreams }: PolicyContext): string | undefined {
+  if (flows === undefined) return undefined;
+  for (const { name: upstream } of upstreams.filter(({ name }) => matchesUpstream(rule, name))) {
+    const named = rule.targets.tool.flatMap(({ kind, text }) => (kind === 'exact' ? [text] : []));
+    const pinned = pins?.(upstream)?.names('tool') ?? [];
+    const tools = [...new Set([...named, ...pinned])].filter((name) => matchesTarget(rule, 'tool', name));
+    for (const tool of tools)
+      if (flows.of(upstream, 'tool', tool).flows.length > 0) return `"${tool}", to which a flow leads`;
+    const namesMore = rule.targets.prompt.length + rule.targets.resource.length > 0;
+    if (namesMore && flows.of(upstream, undefined, '').flows.length > 0)
+      return `what "${upstream}" has, to which a flow leads`;
+  }
+  return undefined;
 }
 
 /** What a prompt returns goes to the model in the name of the user, and a glob grants prompts to come as well. */

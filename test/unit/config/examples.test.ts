@@ -11,6 +11,7 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const SECRETS: Readonly<Record<string, string>> = {
   '/run/secrets/sallyport-key': KEY_HEX,
   '/run/secrets/break-glass': 'break-glass-'.repeat(3),
+  '/run/secrets/sallyport-login': 'login-'.repeat(6),
 };
 
 function load(name: string) {

@@ -1,14 +1,17 @@
 // What rules ask of a person: what the decision says of it, which calls a rule asks about, and what several ask together.
 
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type ApprovalRequirement, type ApprovalTerms, demandOf } from '../../../src/policy/approval-terms.js';
+import { compilePolicies } from '../../../src/policy/compile/compile.js';
 import type { ApprovalDocument, RuleDocument } from '../../../src/policy/compile/documents.js';
 import { decideRequest, decideServerRequest, decideWithoutArguments, isListed } from '../../../src/policy/decide.js';
 import { approvalOf, type Decision } from '../../../src/policy/decision.js';
 import { requireApproval } from '../../../src/policy/obligations.js';
 import type { PolicyQuery, PolicySet } from '../../../src/policy/rules.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
-import { type CatalogSample, catalog, policiesOf, principal } from './samples.js';
+import { call, rules } from './generated.js';
+import { type CatalogSample, CONTEXT, catalog, document, policiesOf, principal } from './samples.js';
 
 const TIMES = { expiresMs: 600_000, useMs: 120_000 };
 const REVIEWER = { by: 'reviewer', count: 1, ...TIMES } as const satisfies ApprovalDocument;
@@ -155,8 +158,9 @@ describe('conditions of a rule that asks', () => {
   });
 });
 
+const HINTS = ['destructiveHint', 'readOnlyHint', 'idempotentHint', 'openWorldHint'] as const;
+
 describe('hints', () => {
-  const HINTS = ['destructiveHint', 'readOnlyHint', 'idempotentHint', 'openWorldHint'] as const;
   const read = (annotations: JsonObject | undefined, mode: 'strict' | 'off' = 'strict'): string => {
     const definition = annotations === undefined ? {} : { annotations };
     const pins = { mode, tools: { t: { definition, state: mode === 'strict' ? 'approved' : 'unpinned' } } } as const;
@@ -207,6 +211,69 @@ describe('hints', () => {
     const pins = { tools: { t: { definition: { annotations: { readOnlyHint: true, destructiveHint: false } } } } };
     const narrowed = ruleThat({ id: 'hinted', when: '!tool.annotations.readOnlyHint' });
     expect(askers(ask([ALLOW, ruleThat(), narrowed], { pins }))).toEqual(['main/ask']);
+  });
+});
+
+describe('for all policies and calls, a rule that asks', () => {
+  const CONDITIONS = ['args.title == "x"', 'has(args.owner)', 'tool.annotations.destructiveHint', 'size(findings) > 0'];
+  const added = fc
+    .record({
+      when: fc.option(fc.constantFrom(...CONDITIONS), { nil: undefined }),
+      tools: fc.subarray(['t_a', 't_*', '*'], { minLength: 1 }),
+    })
+    .map(({ when, tools }) => ruleThat({ id: 'z-added', what: { tools }, ...(when !== undefined && { when }) }));
+  const inspected = fc.constantFrom(undefined, [], ['secret:x']);
+  const decideBoth = (documents: readonly RuleDocument[], rule: RuleDocument, query: PolicyQuery) => {
+    const context = { ...CONTEXT, isStrict: false };
+    const [before, after] = [documents, [...documents, rule]].map((all) =>
+      decideRequest(compilePolicies([document(all)], context).policies, query),
+    );
+    if (before === undefined || after === undefined) throw new Error('not decided');
+    return { before, after };
+  };
+  const unasked = (decision: Decision) =>
+    decision.verdict === 'allow' && decision.obligations.filter(({ kind }) => kind !== 'approval');
+
+  it('[AR-02] turns no refusal into an allow, and changes nothing else of what is allowed', () => {
+    let asked = 0;
+    void fc.assert(
+      fc.property(rules, fc.boolean(), added, call, inspected, (others, isOpen, rule, query, findings) => {
+        const documents = isOpen ? [ALLOW, ...others] : others;
+        const { before, after } = decideBoth(documents, rule, { ...query, findings });
+        if (before.verdict === 'deny') expect(after.verdict).toBe('deny');
+        if (after.verdict === 'deny') return;
+        expect(unasked(after)).toEqual(unasked(before));
+        expect([after.policy, after.rule]).toEqual([before.policy, before.rule]);
+        asked += askers(after).length;
+      }),
+      { numRuns: 150 },
+    );
+    expect(asked).toBeGreaterThan(5);
+  });
+
+  it('[AR-03] asks whatever hints there are, and beside any rule that reads them', () => {
+    const hints = fc.record(
+      Object.fromEntries(
+        HINTS.map((hint) => [hint, fc.constantFrom<JsonObject[string]>(true, false, 'false', null, 1)]),
+      ),
+      { requiredKeys: [] },
+    );
+    const hinted = fc
+      .constantFrom(
+        'tool.annotations.destructiveHint',
+        '!tool.annotations.readOnlyHint',
+        'tool.annotations.openWorldHint',
+      )
+      .map((when) => ruleThat({ id: 'hinted', when }));
+    void fc.assert(
+      fc.property(hints, hinted, fc.constantFrom('strict', 'off'), (annotations, rule, mode) => {
+        const state = mode === 'strict' ? 'approved' : 'unpinned';
+        const pins = { mode, tools: { t: { definition: { annotations: annotations as JsonObject }, state } } } as const;
+        expect(askers(ask([ALLOW, ruleThat(), rule], { pins }))).toContain('main/ask');
+        // Where nothing is pinned, a server lifts nothing by any word of its own.
+        if (mode === 'off') expect(askers(ask([ALLOW, rule], { pins }))).toEqual(['main/hinted']);
+      }),
+    );
   });
 });
 

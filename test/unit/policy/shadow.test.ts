@@ -4,13 +4,13 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compilePolicies } from '../../../src/policy/compile/compile.js';
-import type { PolicyDocument } from '../../../src/policy/compile/documents.js';
+import type { PolicyDocument, RuleDocument } from '../../../src/policy/compile/documents.js';
 import { decideRequest } from '../../../src/policy/decide.js';
 import type { Decision } from '../../../src/policy/decision.js';
 import type { PolicySet } from '../../../src/policy/rules.js';
 import { decideShadows } from '../../../src/policy/shadow.js';
-import { call, rules } from './generated.js';
-import { CONTEXT, document } from './samples.js';
+import { call, pins, rules } from './generated.js';
+import { CONTEXT, document, principal } from './samples.js';
 
 function compile(documents: readonly PolicyDocument[], mode?: 'observe'): PolicySet {
   return compilePolicies(documents, { ...CONTEXT, mode }).policies;
@@ -83,5 +83,36 @@ describe('policies that are not enforced', () => {
     const { policies, diagnostics } = compilePolicies([{ ...base, mode: 'shadow' }], CONTEXT);
     expect(policies.flows).toBeUndefined();
     expect(diagnostics.map(({ severity, path }) => [severity, ...path])).toContainEqual(['warning', 'labels']);
+  });
+});
+
+describe('[AR-05] a policy in shadow that asks', () => {
+  const TIMES = { expiresMs: 1, useMs: 1 };
+  const allow = { id: 'all', effect: 'allow', who: { anyone: true }, what: { tools: ['*'] } } as const;
+  const ask = {
+    id: 'ask',
+    effect: 'require',
+    who: { anyone: true },
+    what: { tools: ['t_*'] },
+    approval: { by: 'reviewer', count: 1, ...TIMES },
+  } as const satisfies RuleDocument;
+  const required = { verdict: 'deny', reason: 'approval-required', rule: 'next/ask', policy: 'next' };
+  const query = { principal: principal(), upstream: 'github', args: {}, catalog: pins };
+  const target = { kind: 'tool', name: 't_a' } as const;
+
+  it('is recorded as the refusal that it would be until somebody says yes', () => {
+    const set = compile([document([allow], 'base'), { ...document([ask], 'next'), mode: 'shadow' }]);
+    const decision = decideRequest(set, { ...query, target });
+    expect(decision).toMatchObject({ verdict: 'allow', obligations: [] });
+    expect(decideShadows(set, { ...query, target }, decision).shadow).toEqual([required]);
+    const other = { ...query, target: { kind: 'tool', name: 'u_c' } } as const;
+    expect(decideShadows(set, other, decideRequest(set, other)).shadow).toEqual([]);
+  });
+
+  it('asks nobody under observe', () => {
+    const set = compile([document([allow, ask], 'next')], 'observe');
+    const decision = decideRequest(set, { ...query, target });
+    expect(decision).toMatchObject({ verdict: 'allow', obligations: [] });
+    expect(decideShadows(set, { ...query, target }, decision).shadow).toEqual([{ ...required, policy: undefined }]);
   });
 });

@@ -278,3 +278,62 @@ describe('[POL-01] explain decision', () => {
     expect(io.err()).toBe('error: /none/audit.jsonl does not exist\n');
   });
 });
+
+describe('[AR-05] explain call, with rules that ask', () => {
+  const POLICY = `version: 1
+policy: ask
+rules:
+  - {id: all, effect: allow, who: {anyone: true}, what: {upstreams: [payments], tools: [refund]}}
+  - id: money
+    effect: require
+    who: {anyone: true}
+    what: {upstreams: [payments], tools: [refund]}
+    when: args.amount > 10.0
+    approval: {by: reviewer, reviewers: {groups: [finance, board]}, count: 2}
+  - id: secrets
+    effect: require
+    who: {anyone: true}
+    what: {upstreams: [payments], tools: [refund]}
+    when: size(findings) > 0
+    approval: {by: caller, expires: 90s, remember: {for: 1h, same: [/invoice]}}
+labels: {payments/refund: [money]}
+flows:
+  - {id: out, from: untrusted, to: money, within: 10m, effect: approve, approval: {by: caller}}
+`;
+
+  async function explainAsking(amount: number, json = false) {
+    const folder = mkdtempSync(join(tmpdir(), 'sallyport-asking-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    writeFileSync(join(folder, 'a.policy.yaml'), POLICY);
+    return explain({
+      ...{ target: 'payments/refund', policies: folder, args: JSON.stringify({ invoice: 'I-1', amount }) },
+      ...(json && { json }),
+    });
+  }
+
+  it('says for each rule that binds whom it asks, and how the verdict depends on that', async () => {
+    const { out } = await explainAsking(11);
+    expect(out).toMatch(/^allow by ask\/all, once approved: ask\/money\n/);
+    const lines = out.split('\n').map((line) => line.trim());
+    expect(lines).toContain('needs approval (by reviewer of group finance or board, 2 people, within 10m)');
+    expect(lines).toContain(
+      'may need approval (by the caller, after a login, within 90s, remembered for 1h while /invoice stay equal)',
+    );
+    expect(lines.find((line) => line.startsWith('ask/out'))).toBe(
+      'ask/out  needs approval (by the caller, after a login, within 10m) for 600 s after results labelled untrusted',
+    );
+  });
+
+  it('says nothing of rules that do not bind', async () => {
+    const { out } = await explainAsking(9);
+    expect(out).toMatch(/^allow by ask\/all\n/);
+    expect(out).not.toContain('2 people');
+  });
+
+  it('has the rules in JSON too', async () => {
+    const shown = JSON.parse((await explainAsking(11, true)).out);
+    expect(shown).toMatchObject({ verdict: 'allow', askers: ['ask/money'] });
+    const money = shown.rules.find(({ id }: { readonly id: string }) => id === 'ask/money');
+    expect(money.approval.terms).toMatchObject({ by: 'reviewer', groups: ['finance', 'board'], count: 2 });
+  });
+});

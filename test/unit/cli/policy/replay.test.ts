@@ -1,8 +1,11 @@
 // Decisions that are evaluated again from what the audit writes of them: for all policies and calls, whatever is said to
 // be known is what would be decided, and a suggested policy changes nothing that is known.
 
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { decisionEvent } from '../../../../src/audit/event.js';
 import { createEventJoiner } from '../../../../src/audit/query.js';
 import { isDecision, noteGroups, type RecordedCall, readCall } from '../../../../src/audit/recorded.js';
@@ -279,5 +282,53 @@ describe('[POL-08] a suggested policy', () => {
         what: { upstreams: ['github'], resources: ['repo://acme/x'] },
       },
     ]);
+  });
+});
+
+describe('[AR-05] replay, with rules that ask', () => {
+  const allow = (tools: readonly string[]): RuleDocument => ({ ...OPEN, who: { anyone: true }, what: { tools } });
+  const asking: RuleDocument = {
+    id: 'ask',
+    effect: 'require',
+    who: { anyone: true },
+    what: { tools: ['u_c'] },
+    approval: { by: 'reviewer', count: 1, expiresMs: 1, useMs: 1 },
+  };
+  const query = {
+    ...{ principal: principal(), upstream: 'github', target: { kind: 'tool', name: 'u_c' } as const },
+    ...{ args: { owner: 'acme' }, catalog: pins },
+  };
+
+  it('says of a recorded call which rules ask about it now', () => {
+    const before = [allow(['*'])];
+    const line = record(compilePolicies([document(before)], CONTEXT).policies, query, 't');
+    const workspace = workspaceOf([...before, asking], before);
+    const read = readCall(line, new Map(), workspace, { supposePrincipal });
+    expect(read && evaluateAgain(read, workspace)).toEqual({
+      verdict: 'allow',
+      rule: 'main/open',
+      askers: ['main/ask'],
+    });
+  });
+
+  it('counts apart the calls that need an approval', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'sallyport-replay-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    cpSync(join(ROOT, 'policies/teams'), folder, { recursive: true });
+    writeFileSync(
+      join(folder, 'ask.policy.yaml'),
+      `version: 1
+policy: ask
+rules:
+  - {id: money, effect: require, who: {anyone: true}, what: {upstreams: [payments], tools: [refund]}, approval: {by: reviewer}}
+`,
+    );
+    const io = terminal({ cwd: ROOT });
+    const options = { ...TEAMS, policies: folder, log: ['policies/teams/example.audit.jsonl'] };
+    await runReplay(options, io, PORTS);
+    expect(io.err()).toMatch(/ unchanged, 0 would change, [1-9]\d* need approval, /);
+    expect(io.out()).toMatch(
+      /^need approval: \d+ × \S+ \(\S+\) payments tool refund: allow by .*, once approved: ask\/money/m,
+    );
   });
 });

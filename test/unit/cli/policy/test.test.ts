@@ -138,3 +138,63 @@ describe('[POL-04] test', () => {
     expect(err).toContain(`tests/a.policy.test.yaml:${message}\n`);
   });
 });
+
+describe('[AR-05] test, with rules that ask', () => {
+  const LIBRARY = join(ROOT, 'policies/library');
+  const BOTH = join(ROOT, 'policies/both');
+  const ASKING = 'approvals.policy.yaml';
+
+  /** The policies of the example beside those of the library. */
+  const files = {
+    ...DISK_FILES,
+    readFile: (path: string) =>
+      DISK_FILES.readFile(
+        path === join(BOTH, ASKING) ? join(LIBRARY, ASKING) : path.replace(BOTH, join(ROOT, 'policies/teams')),
+      ),
+    listFolder: (path: string) =>
+      path === BOTH ? [...DISK_FILES.listFolder(join(ROOT, 'policies/teams')), ASKING] : DISK_FILES.listFolder(path),
+  };
+
+  it('runs the tests of the library', async () => {
+    const io = terminal({ cwd: ROOT });
+    const options = { ...TEAMS, folder: 'policies/library', policies: 'policies/both' };
+    expect(await runTest(options, io, { ...PORTS, files })).toBe(0);
+    expect(io.err()).toMatch(/^7 cases, 0 failed, /);
+    // No tool of the example has a name that the rule looks for.
+    const never = io
+      .out()
+      .split('\n')
+      .filter((line) => line.includes('approvals/'));
+    expect(never).toEqual(['no case is decided by approvals/ask-by-name']);
+  });
+
+  const APPROVING = `version: 1
+policy: ask
+rules:
+  - {id: all, effect: allow, who: {anyone: true}, what: {upstreams: [payments], tools: [refund]}}
+  - {id: a, effect: require, who: {anyone: true}, what: {upstreams: [payments], tools: [refund]}, approval: {by: reviewer}}
+  - {id: b, effect: require, who: {anyone: true}, what: {upstreams: [payments], tools: [refund]}, when: size(findings) > 0, approval: {by: reviewer}}
+`;
+
+  it.each([
+    ['that is taken for granted', 'expect: allow', 'expected allow, decided approve by ask/a'],
+    ['that is taken for a refusal', 'expect: deny', 'expected deny, decided approve by ask/a'],
+    ['by another rule', 'expect: approve\n    rule: ask/b', 'expected the rule ask/b, decided approve by ask/a'],
+    ['by one of two rules', 'expect: approve\n    rule: ask/b\n    findings: [x]', undefined],
+    ['that is expected', 'expect: approve\n    rule: ask/a\n    limits: exhausted', undefined],
+  ])('compares an approval %s', async (_, expected, failure) => {
+    const options = { policies: 'other' };
+    const { out } = await test(`${HEAD}${REFUND}    ${expected}\n`, options, APPROVING);
+    expect(
+      out
+        .split('\n')
+        .filter((line) => line.includes('failed'))
+        .join(),
+    ).toBe(failure === undefined ? '' : `tests/a.policy.test.yaml:5:5 failed a refund: ${failure}`);
+  });
+
+  it('has no reason for an approval', async () => {
+    const { err } = await test(`${HEAD}${REFUND}    expect: approve\n    reason: approval-required\n`);
+    expect(err).toContain('only a refusal has a reason');
+  });
+});

@@ -10,6 +10,7 @@ import type {
   WhatDocument,
 } from '../../../../src/policy/compile/documents.js';
 import { allRules, type RequireRule } from '../../../../src/policy/rules.js';
+import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
 import { CONTEXT, catalog, document } from '../samples.js';
 
 const HOUR_MS = 3_600_000;
@@ -49,7 +50,7 @@ describe('a rule that asks', () => {
     ],
   ])('[AR-01] carries whom a rule asks: %s', (_, approval, terms) => {
     const { found, rule } = compile(ruleThat({ approval, reason: 'It is gone for good.' }));
-    expect(found).toEqual([]);
+    expect(found.filter((line) => line.startsWith('error'))).toEqual([]);
     expect(rule.approval).toEqual({ terms, reason: 'It is gone for good.' });
   });
 
@@ -159,6 +160,91 @@ describe('a rule that asks', () => {
     expect(compile(ruleThat({ what, approval: remember('/owner', '/rep') }), { pins }).found).toEqual([
       'error approval.remember.same.1: the tool "delete_repo" has no argument /rep in its pinned schema; did you mean "repo"?',
     ]);
+  });
+});
+
+describe('a client that may answer without a person', () => {
+  const FORM = { ...CALLER, proof: 'client' } as const satisfies ApprovalDocument;
+  const LABELS = { 'github/send': ['egress', 'trusted'] };
+  const FLOW = { id: 'f', from: 'untrusted', to: 'egress', withinMs: HOUR_MS, effect: 'deny' } as const;
+  const annotated = (annotations: JsonObject) => ({ definition: { annotations } });
+  const pins = () =>
+    catalog({
+      tools: {
+        read: annotated({ readOnlyHint: true }),
+        delete: annotated({}),
+        add: annotated({ destructiveHint: false }),
+        send: annotated({ destructiveHint: false }),
+      },
+    });
+  const warned = (parts: Require, context: Partial<PolicyContext> = { pins }) => {
+    const what = { upstreams: ['github'], tools: ['*'] };
+    const written = { ...document([ruleThat({ what, approval: FORM, ...parts })]), labels: LABELS, flows: [FLOW] };
+    const { diagnostics } = compilePolicies([written], { ...CONTEXT, ...context });
+    return diagnostics.filter(({ message }) => message.startsWith('a client may'));
+  };
+
+  it.each<[string, Require, string]>([
+    ['destroys', {}, '"delete", which may destroy something'],
+    ['destroys, by its hint', { when: 'tool.annotations.destructiveHint' }, '"delete", which may destroy something'],
+    ['leaks', { what: { upstreams: ['github'], tools: ['send'] } }, '"send", to which a flow leads'],
+    ['leaks, where others destroy', { when: '!tool.annotations.destructiveHint' }, '"send", to which a flow leads'],
+  ])('[AR-01] is warned of where it guards what %s', (_, parts, guarded) => {
+    expect(warned(parts)).toMatchObject([
+      {
+        severity: 'warning',
+        path: ['rules', 0, 'approval', 'proof'],
+        message: `a client may answer this without a person, and the rule guards ${guarded}`,
+        suggestion: 'login',
+      },
+    ]);
+  });
+
+  it.each<[string, Require]>([
+    ['what only reads', { what: { upstreams: ['github'], tools: ['read'] } }],
+    ['what only adds', { what: { upstreams: ['github'], tools: ['add'] } }],
+    ['anything, but after a login', { approval: CALLER }],
+    ['anything, by a reviewer', { approval: REVIEWER }],
+  ])('[AR-01] is not warned of where it guards %s', (_, parts) => {
+    expect(warned(parts)).toEqual([]);
+  });
+
+  it('[AR-01] is warned of where nothing is pinned', () => {
+    const upstreams = [{ name: 'github', strict: false }];
+    const [found] = warned({ what: { upstreams: ['github'], tools: ['read'] } }, { upstreams, pins: () => undefined });
+    expect(found?.message).toContain('tools of "github", of which no hint is pinned');
+  });
+});
+
+describe('a caller who cannot log in', () => {
+  it.each<[string, Partial<PolicyContext>, Require, readonly string[]]>([
+    [
+      'at the only issuer',
+      { logins: [] },
+      {},
+      [
+        'error approval: callers of "corp" cannot log in to approve this, so it is refused; write issuers.corp.login in the gateway file, or by: reviewer',
+      ],
+    ],
+    [
+      'at one of two',
+      { issuers: ['corp', 'partner'], logins: ['corp'] },
+      {},
+      [
+        'warning approval: callers of "partner" cannot log in to approve this, so it is refused; write issuers.partner.login in the gateway file, or by: reviewer',
+      ],
+    ],
+    [
+      'at one that the rule does not name',
+      { issuers: ['corp', 'partner'], logins: ['corp'] },
+      { who: { issuers: ['corp'] } },
+      [],
+    ],
+    ['and answers a form', { logins: [] }, { approval: { ...CALLER, proof: 'client' }, what: { prompts: ['p'] } }, []],
+    ['and is not asked', { logins: [] }, { approval: REVIEWER }, []],
+    ['as far as is known', {}, {}, []],
+  ])('[AR-01] %s', (_, context, parts, lines) => {
+    expect(compile(ruleThat({ approval: CALLER, ...parts }), context).found).toEqual(lines);
   });
 });
 
