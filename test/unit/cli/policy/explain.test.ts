@@ -301,7 +301,7 @@ flows:
   - {id: out, from: untrusted, to: money, within: 10m, effect: approve, approval: {by: caller}}
 `;
 
-  async function explainAsking(amount: number, json = false) {
+  async function explainApproval(amount: number, json = false) {
     const folder = mkdtempSync(join(tmpdir(), 'sallyport-asking-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     writeFileSync(join(folder, 'a.policy.yaml'), POLICY);
@@ -312,7 +312,7 @@ flows:
   }
 
   it('says for each rule that binds whom it asks, and how the verdict depends on that', async () => {
-    const { out } = await explainAsking(11);
+    const { out } = await explainApproval(11);
     expect(out).toMatch(/^allow by ask\/all, once approved: ask\/money\n/);
     const lines = out.split('\n').map((line) => line.trim());
     expect(lines).toContain('needs approval (by reviewer of group finance or board, 2 people, within 10m)');
@@ -325,13 +325,13 @@ flows:
   });
 
   it('says nothing of rules that do not bind', async () => {
-    const { out } = await explainAsking(9);
+    const { out } = await explainApproval(9);
     expect(out).toMatch(/^allow by ask\/all\n/);
     expect(out).not.toContain('2 people');
   });
 
   it('has the rules in JSON too', async () => {
-    const shown = JSON.parse((await explainAsking(11, true)).out);
+    const shown = JSON.parse((await explainApproval(11, true)).out);
     expect(shown).toMatchObject({ verdict: 'allow', askers: ['ask/money'] });
     const money = shown.rules.find(({ id }: { readonly id: string }) => id === 'ask/money');
     expect(money.approval.terms).toMatchObject({ by: 'reviewer', groups: ['finance', 'board'], count: 2 });

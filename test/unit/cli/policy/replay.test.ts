@@ -287,7 +287,7 @@ describe('[POL-08] a suggested policy', () => {
 
 describe('[AR-05] replay, with rules that ask', () => {
   const allow = (tools: readonly string[]): RuleDocument => ({ ...OPEN, who: { anyone: true }, what: { tools } });
-  const asking: RuleDocument = {
+  const added: RuleDocument = {
     id: 'ask',
     effect: 'require',
     who: { anyone: true },
@@ -302,7 +302,7 @@ describe('[AR-05] replay, with rules that ask', () => {
   it('says of a recorded call which rules ask about it now', () => {
     const before = [allow(['*'])];
     const line = record(compilePolicies([document(before)], CONTEXT).policies, query, 't');
-    const workspace = workspaceOf([...before, asking], before);
+    const workspace = workspaceOf([...before, added], before);
     const read = readCall(line, new Map(), workspace, { supposePrincipal });
     expect(read && evaluateAgain(read, workspace)).toEqual({
       verdict: 'allow',

@@ -142,17 +142,17 @@ describe('[POL-04] test', () => {
 describe('[AR-05] test, with rules that ask', () => {
   const LIBRARY = join(ROOT, 'policies/library');
   const BOTH = join(ROOT, 'policies/both');
-  const ASKING = 'approvals.policy.yaml';
+  const RULES = 'approvals.policy.yaml';
 
   /** The policies of the example beside those of the library. */
   const files = {
     ...DISK_FILES,
     readFile: (path: string) =>
       DISK_FILES.readFile(
-        path === join(BOTH, ASKING) ? join(LIBRARY, ASKING) : path.replace(BOTH, join(ROOT, 'policies/teams')),
+        path === join(BOTH, RULES) ? join(LIBRARY, RULES) : path.replace(BOTH, join(ROOT, 'policies/teams')),
       ),
     listFolder: (path: string) =>
-      path === BOTH ? [...DISK_FILES.listFolder(join(ROOT, 'policies/teams')), ASKING] : DISK_FILES.listFolder(path),
+      path === BOTH ? [...DISK_FILES.listFolder(join(ROOT, 'policies/teams')), RULES] : DISK_FILES.listFolder(path),
   };
 
   it('runs the tests of the library', async () => {
