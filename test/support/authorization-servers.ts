@@ -1,6 +1,6 @@
 // Real authorization servers: one that clients log in at, one that exchanges tokens.
 
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createRemoteJWKSet, exportJWK, exportPKCS8, generateKeyPair, jwtVerify } from 'jose';
@@ -41,6 +41,13 @@ async function signingJwks(): Promise<object> {
   return { keys };
 }
 
+/** What a provider says and does whose subjects differ by client (OpenID Connect Core §8.1). */
+const PAIRWISE = {
+  subjectTypes: ['pairwise' as const],
+  pairwiseIdentifier: (_context: Context, accountId: string, { clientId }: { readonly clientId: string }) =>
+    createHash('sha256').update(`${clientId} ${accountId}`).digest('hex'),
+};
+
 function listOf(value: string | readonly string[] | undefined): readonly string[] {
   if (value === undefined) return [];
   return typeof value === 'string' ? [value] : value;
@@ -60,6 +67,8 @@ export async function startOidcProvider(
     readonly refreshes?: boolean;
     readonly pageUrl?: string;
     readonly consoleUrl?: string;
+    /** Each client knows a person by a subject of its own; the claim `person` tells who it is. */
+    readonly pairwise?: boolean;
   } = {},
 ): Promise<OidcProvider> {
   const { user = 'alice', groups = ['eng'], scopes = DEFAULT_SCOPES, pageUrl } = options;
@@ -111,7 +120,8 @@ export async function startOidcProvider(
         id_token_signed_response_alg: 'ES256',
       },
     ],
-    claims: { openid: ['sub', 'groups'] },
+    ...(options.pairwise === true ? PAIRWISE : {}),
+    claims: { openid: ['sub', 'groups', 'person'] },
     // Otherwise the groups would be at the userinfo endpoint alone.
     conformIdTokenClaims: false,
     clientBasedCORS: () => true,
@@ -127,9 +137,9 @@ export async function startOidcProvider(
     ...(refreshes ? { issueRefreshToken: () => true } : {}),
     findAccount: (_context: Context, accountId: string) => ({
       accountId,
-      claims: () => ({ sub: accountId, groups }),
+      claims: () => ({ sub: accountId, groups, person: `person-${accountId}` }),
     }),
-    extraTokenClaims: () => ({ groups }),
+    extraTokenClaims: () => ({ groups, person: `person-${user}` }),
     interactions: { url: (_context: Context, { uid }: { uid: string }) => INTERACTION_PATH + uid },
     async loadExistingGrant({ oidc }: Context) {
       const { clientId } = oidc.client;

@@ -111,6 +111,8 @@ export type GatewayUnderTest = {
   readonly admin?: readonly string[];
   /** Port of the admin listener, where logins have to return to it; any free one where absent. */
   readonly adminPort?: number;
+  /** Port of the data listener, where logins have to return to it; any free one where absent. */
+  readonly dataPort?: number;
   /** Certificate and key of the data listener, which then speaks TLS; `clientCa` asks clients for theirs. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly clientCa?: string };
   /** `publicUrl` of replicas behind one address; that of the data listener where absent. */
@@ -228,7 +230,7 @@ async function recordFiles(folder: string): Promise<void> {
 export async function startTestGateway(options: GatewayUnderTest): Promise<RunningGateway> {
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-test-'));
   const issuer = await startTestIssuer();
-  const [data, ops] = [await findFreePort(), await findFreePort()];
+  const [data, ops] = [options.dataPort ?? (await findFreePort()), await findFreePort()];
   const publicUrl = `${schemeOf(options)}://127.0.0.1:${data}`;
   canary.watchGateway(data, ops);
   const file = join(folder, 'gateway.yaml');

@@ -1,0 +1,122 @@
+// The page on which callers answer, on a running gateway behind a real OpenID Connect provider: from a call to its link, the
+// login, the yes and the repeated call; also where each client knows the person by another subject.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type OidcProvider, startOidcProvider } from '../support/authorization-servers.js';
+import { formTokenOf, sendOnce, TestBrowser } from '../support/console-rig.js';
+import { type AttackRig, decisionOf, startRig } from '../support/gateway.js';
+import { walkCodeFlow } from '../support/oauth-clients.js';
+import { findFreePort } from '../support/processes.js';
+import { callStateless } from '../support/wire-client.js';
+
+const POLICY = `version: 1
+policy: open
+rules:
+  - {id: all, effect: allow, who: {anyone: true}, what: {upstreams: ["*"], tools: ["*"]}}
+  - id: ask
+    effect: require
+    who: {issuers: [test]}
+    what: {upstreams: ["*"], tools: [write_record]}
+    reason: Writes to production.
+    approval: {by: caller}
+`;
+const CALLBACK = '/.well-known/sallyport/approve/callback';
+const ARGUMENTS = { id: 'one', text: 'two' };
+
+type Stage = {
+  readonly rig: AttackRig;
+  readonly provider: OidcProvider;
+  readonly token: string;
+  close(): Promise<void>;
+};
+
+async function startStage(pairwise: boolean, more = ''): Promise<Stage> {
+  const port = await findFreePort();
+  const provider = await startOidcProvider({
+    ...{ user: 'ann', pairwise, scopes: 'notes:read', consoleUrl: `http://127.0.0.1:${port}${CALLBACK}` },
+  });
+  const login = `login: {clientId: ${provider.console.clientId}, clientSecret: {env: LOGIN_SECRET}${more}}`;
+  const rig = await startRig({
+    ...{ dataPort: port, policies: { open: POLICY } },
+    issuerUrl: provider.issuer,
+    issuer: ['algorithms: [ES256]', login],
+    env: { LOGIN_SECRET: provider.console.clientSecret },
+  });
+  const token = await walkCodeFlow(provider.issuer, { resource: rig.access.url, scope: 'notes:read' });
+  return {
+    ...{ rig, provider, token },
+    async close() {
+      await rig.close();
+      await provider.close();
+    },
+  };
+}
+
+const call = ({ rig, token }: Stage) => callStateless(rig.as(token), 'write_record', ARGUMENTS);
+const uses = ({ rig }: Stage): number =>
+  rig.upstream.uses().filter((use) => JSON.stringify(use).includes('write_record')).length;
+
+/** Calls, and finds the link in what the client is told. */
+async function askFor(stage: Stage): Promise<string> {
+  const reply = await call(stage);
+  expect(decisionOf(reply).reason).toBe('approval-required');
+  return /http:\/\/127\.0\.0\.1:\d+\/\.well-known\/sallyport\/approve\/[0-9a-f]{32}/.exec(reply.text)?.[0] ?? '';
+}
+
+describe.each([
+  ['the same subject for all clients', false, ''],
+  ['another subject for each client, and a claim', true, ', match: person'],
+])('an issuer with %s', (_what, pairwise, more) => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await startStage(pairwise, more);
+  });
+  afterAll(() => stage?.close());
+
+  it('lets its caller approve a call, which then passes once', async () => {
+    const link = await askFor(stage);
+    expect(uses(stage)).toBe(0);
+    const browser = new TestBrowser();
+    expect((await browser.open(link)).body).toContain('Log in to answer');
+    const page = await browser.submit(link, { do: 'login' });
+    expect(page.body).toContain('Do you approve this request?');
+    for (const shown of ['Writes to production.', 'write_record', '&quot;one&quot;', '&quot;two&quot;'])
+      expect(page.body).toContain(shown);
+    const asked = new URL(browser.visited.find((one) => one.startsWith(stage.provider.issuer)) ?? '');
+    expect(asked.searchParams.get('max_age')).toBe('300');
+    const done = await browser.submit(link, { form: formTokenOf(page), do: 'grant' });
+    expect(done.body).toContain('You approved this request.');
+    expect((await call(stage)).text).not.toContain('"isError":true');
+    expect(uses(stage)).toBe(1);
+    expect(await askFor(stage)).not.toBe(link);
+  });
+
+  it('keeps what its caller refused from passing', async () => {
+    const link = await askFor(stage);
+    const browser = new TestBrowser();
+    const page = await browser.submit(link, { do: 'login' });
+    await browser.submit(link, { form: formTokenOf(page), do: 'deny' });
+    expect(decisionOf(await call(stage)).reason).toBe('approval-denied');
+    expect((await browser.open(link)).body).toContain('it was refused');
+  });
+});
+
+it('an issuer that says that it has another subject for each client is refused without a claim', async () => {
+  const stage = await startStage(true);
+  const link = await askFor(stage);
+  const page = await new TestBrowser().submit(link, { do: 'login' });
+  expect([page.status, page.body.includes('would not tell who you are')]).toEqual([503, true]);
+  await stage.close();
+});
+
+it('a gateway without logins has no such page', async () => {
+  const rig = await startRig({});
+  const { origin } = new URL(rig.access.url);
+  const [page, other] = [
+    await sendOnce(`${origin}/.well-known/sallyport/approve/${'0'.repeat(32)}`),
+    await sendOnce(`${origin}/no-such-path`),
+  ];
+  expect([page.status, page.body]).toEqual([other.status, other.body]);
+  expect(page.status).toBe(404);
+  await rig.close();
+});
