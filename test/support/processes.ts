@@ -155,8 +155,8 @@ export type RedisServer = {
 export const GATEWAY_RIGHTS = [
   ...['~{sallyport}:*', '&{sallyport}:*', '-@all', '+evalsha', '+eval', '+set', '+get'],
   ...['+zadd', '+zscore', '+zcount', '+zcard', '+zrange', '+zrevrange', '+zrangebyscore', '+zrem'],
-  ...['+zremrangebyscore', '+zremrangebyrank', '+hset', '+hdel', '+hgetall', '+hincrby'],
-  ...['+pexpire', '+pexpireat', '+publish', '+subscribe', '+time', '+hello', '+select'],
+  ...['+zremrangebyscore', '+zremrangebyrank', '+hset', '+hdel', '+hget', '+hmget', '+hgetall'],
+  ...['+hincrby', '+pttl', '+pexpire', '+pexpireat', '+publish', '+subscribe', '+time', '+hello', '+select'],
 ] as const;
 
 /** Starts the server; its user `gateway` has {@link GATEWAY_RIGHTS}. */

@@ -171,6 +171,48 @@ describe('replicas at a real store', () => {
     expect(received[2]).toEqual(received[0]);
   });
 
+  it('keep records that they change one after the other, each once, and that end by themselves', async () => {
+    const prefix = randomUUID();
+    const bounds = { maxOpen: 30, maxOpenPerOwner: 3, maxKept: 40, maxBody: 1_000, maxBodies: 10_000 };
+    const [one, other] = [await replica(prefix), await replica(prefix)].map((state) =>
+      state.tableOf<string, string>('note', bounds),
+    );
+    if (one === undefined || other === undefined) throw new Error('two replicas');
+    const add = (table: typeof one, id: string, owner = id, openMs = 60_000, key = id) =>
+      table.add({
+        ...{ id, head: `head of ${id}`, body: `body of ${id}`, key, owner, replaces: undefined },
+        ...{ openUntilMs: Date.now() + openMs, keptUntilMs: Date.now() + 120_000 },
+      });
+    const added = await Promise.all([add(one, 'a', 'ann', 60_000, 'key'), add(other, 'b', 'ann', 60_000, 'key')]);
+    expect([...added].sort()).toEqual(['added', 'changed']);
+    const kept = await other.findByKey('key');
+    if (kept === undefined || kept === 'unavailable') throw new Error('not found');
+    expect(await one.bodyOf(kept.id)).toBe(`body of ${kept.id}`);
+    const times = { openUntilMs: Date.now() + 60_000, keptUntilMs: Date.now() + 120_000 };
+    const used = await Promise.all(
+      Array.from({ length: 20 }, (_, use) => (use % 2 === 0 ? one : other).replace(kept, `use ${use}`, times)),
+    );
+    expect(used.filter((done) => done === true)).toHaveLength(1);
+    expect(used.filter((done) => done === false)).toHaveLength(19);
+    for (const id of ['c', 'd']) expect(await add(one, id, 'ann')).toBe('added');
+    expect(await add(other, 'e', 'ann')).toBe('full');
+    expect(await add(other, 'f', 'eve', 50)).toBe('added');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const idsOf = (found: Awaited<ReturnType<typeof one.list>>) =>
+      found === 'unavailable' ? found : found.map(({ id }) => id);
+    expect(idsOf(await one.list(2))).toEqual(['f', 'd']);
+    expect(idsOf(await one.overdue(9))).toEqual(['f']);
+    expect([...idsOf(await one.open(9))].sort()).toEqual([kept.id, 'c', 'd', 'f'].sort());
+    expect(await one.alias('other key', 'c', Date.now() + 60_000)).toBe(true);
+    expect(await other.findByKey('other key')).toMatchObject({ id: 'c', head: 'head of c' });
+    for (let count = 0; count < 50; count += 1) await add(one, `n${count}`, `o${count}`, 1);
+    expect(idsOf(await other.list(100)).length).toBeLessThanOrEqual(40);
+    await redis.stop();
+    expect(await one.find('c')).toBe('unavailable');
+    await redis.start();
+    await expect.poll(() => other.find('c'), PATIENT).toBeUndefined();
+  });
+
   it('[REV-08, REV-16] count a limit together, and exactly, however many ask at once', async () => {
     const prefix = randomUUID();
     const states = [await replica(prefix), await replica(prefix)];

@@ -1,0 +1,423 @@
+// Attacks on the way from a yes to its use: another request than the one that was approved, one yes used twice, at two
+// replicas or after it is void, and stores, clocks and rules that change in between. The store is one of this process;
+// what a real one does is in test/system.
+
+import { beforeEach, describe, expect, it } from 'vitest';
+import { ADMINS, adminsOf, startTwoGateways } from '../support/deployments.js';
+import { connectIn } from '../support/eras.js';
+import { type AuditLine, decisionOf, type RunningGateway } from '../support/gateway.js';
+import { HONEST_TOOLS, startHostileUpstream } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
+import { replace } from '../support/seams.js';
+import { createFakeStore } from '../support/state.js';
+import { PATIENT } from '../support/timing.js';
+import { type Access, callStateless, type Reply, requestStateless } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
+
+let aheadMs = 0;
+const now = () => Date.now() + aheadMs;
+const store = createFakeStore(now);
+replace('redis', { openRedisLink: () => store.link() });
+
+const ADMIN_AUDIENCE = 'https://mcp.example.com/admin';
+const MINUTE_MS = 60_000;
+const ERASE: JsonObject = { ...HONEST_TOOLS[1], name: 'erase_record' };
+const TOOLS: readonly JsonObject[] = [...HONEST_TOOLS, ERASE];
+
+const policy = (reason: string, more = '') => `version: 1
+policy: records
+rules:
+  - {id: all, effect: allow, who: {anyone: true}, what: {upstreams: ["*"], tools: ["*"]}}
+  - id: ask
+    effect: require
+    who: {anyone: true}
+    what: {upstreams: ["*"], tools: [write_record, erase_record]}
+    approval: {by: reviewer, expires: 10m, use: 2m}
+    reason: ${reason}
+  - {id: never, effect: deny, who: {groups: [banned]}, what: {upstreams: ["*"], tools: [write_record]}, when: args.id == "one"}
+${more}`;
+
+const upstream = shared(async () => {
+  const started = await startHostileUpstream();
+  started.offer(() => TOOLS);
+  return started;
+});
+const both = shared(() =>
+  startTwoGateways({
+    upstreams: ['target', 'twin'].map((name) => ({ name, url: upstream.url, more: ['pinning: {maxAge: 1s}'] })),
+    policies: { records: policy('Writing is for good.') },
+    env: { REDIS_URL: 'redis://127.0.0.1:9' },
+    now,
+    more: `state: {type: redis, url: {env: REDIS_URL}}\nendpoints:\n  all: {issuers: [test], upstreams: {target: {prefix: t_}, twin: {}}}\n${ADMINS}`,
+  }),
+);
+
+type Claims = Readonly<Record<string, unknown>>;
+/** Every test has a caller of its own, so that nothing of another is in its way. */
+let caller = '';
+let callers = 0;
+beforeEach(() => {
+  callers += 1;
+  caller = `caller-${callers}`;
+  upstream.forget();
+});
+
+const seconds = (ms: number) => Math.floor(ms / 1000);
+
+async function accessTo(gateway: RunningGateway, claims: Claims = {}, endpoint = 'target'): Promise<Access> {
+  const times = { iat: seconds(now()) - 1, exp: seconds(now()) + 600 };
+  const token = await both.issuer.mint(gateway.url(endpoint), { claims: { sub: caller, ...times, ...claims } });
+  return { url: gateway.url(endpoint), token };
+}
+
+const ARGS = { id: 'one', text: 'x' };
+
+async function call(gateway: RunningGateway, args: JsonObject = ARGS, claims?: Claims, tool = 'write_record') {
+  return callStateless(await accessTo(gateway, claims), tool, args);
+}
+
+const REASON = /approval-[a-z]+|tainted-flow|store-unavailable|denied-by-rule|blocked|token-[a-z]+|audit-unavailable/;
+const outcomeOf = (reply: Reply): string =>
+  reply.text.includes('_record one') ? 'passed' : (REASON.exec(reply.text)?.[0] ?? `${reply.status} ${reply.text}`);
+
+/** The line of the decision behind a reply, once it is written. */
+async function decisionLineOf(gateway: RunningGateway, id: string): Promise<AuditLine | undefined> {
+  const isDecision = (line: AuditLine): boolean => line['type'] === 'mcp.decision' && line['decision'].id === id;
+  await expect.poll(async () => (await gateway.audit()).some(isDecision), PATIENT).toBe(true);
+  return (await gateway.audit()).find(isDecision);
+}
+
+/** The approval that the decision behind a refusal names. */
+async function approvalOf(gateway: RunningGateway, reply: Reply): Promise<string> {
+  expect(outcomeOf(reply)).toBe('approval-required');
+  const line = await decisionLineOf(gateway, decisionOf(reply).id);
+  expect(line?.['decision'].approval).toMatch(/^[\w-]{16,}$/);
+  return line?.['decision'].approval;
+}
+
+function adminToken(claims: Claims): Promise<string> {
+  const times = { iat: seconds(now()) - 1, exp: seconds(now()) + 600 };
+  return both.issuer.mint(ADMIN_AUDIENCE, { claims: { ...times, ...claims } });
+}
+
+async function answer(gateway: RunningGateway, id: string, verdict: 'grant' | 'deny' = 'grant', subject = 'rita') {
+  const token = await adminToken({ sub: subject, groups: ['leads'], auth_time: seconds(now()) - 5 });
+  return (await adminsOf(gateway).ask('POST', `/api/approvals/${id}/${verdict}`, { token, body: {} })).status;
+}
+
+/** Asks for the call of this test at one replica, and has it granted at the other. */
+async function approved(claims?: Claims): Promise<string> {
+  const id = await approvalOf(both.one, await call(both.one, ARGS, claims));
+  expect(await answer(both.other, id)).toBe(200);
+  return id;
+}
+
+const uses = () => upstream.uses().length;
+
+/** The lines about approvals of one caller, of both replicas. */
+async function evidence(subject = caller): Promise<readonly string[]> {
+  const lines = [...(await both.one.audit()), ...(await both.other.audit())];
+  return lines
+    .filter((line) => line['type'].startsWith('approval.') && line['actor'].sub === subject)
+    .map((line) => line['type'].slice('approval.'.length));
+}
+
+describe('a yes', () => {
+  it.each<readonly [string, { args?: JsonObject; claims?: Claims; tool?: string }]>([
+    ['another value', { args: { ...ARGS, text: 'y' } }],
+    ['text that looks the same', { args: { ...ARGS, text: 'x\u200b' } }],
+    ['another id', { args: { ...ARGS, id: 'One' } }],
+    ['another tool', { tool: 'erase_record' }],
+    ['another client', { claims: { client_id: 'another' } }],
+    ['an actor', { claims: { act: { sub: 'agent-7' } } }],
+    ['another subject', { claims: { sub: 'somebody' } }],
+  ])('is not for %s', async (_, { args = ARGS, claims, tool }) => {
+    await approved();
+    expect(outcomeOf(await call(both.one, args, claims, tool))).toBe('approval-required');
+    expect(uses()).toBe(0);
+    expect(outcomeOf(await call(both.one))).toBe('passed');
+    expect(uses()).toBe(1);
+  });
+
+  it.each<readonly [string, Claims, Claims]>([
+    ['without its actor', { act: { sub: 'agent-7' } }, {}],
+    ['with another actor', { act: { sub: 'agent-7' } }, { act: { sub: 'agent-8' } }],
+    [
+      'with an actor behind its actor',
+      { act: { sub: 'agent-7' } },
+      { act: { sub: 'agent-7', act: { sub: 'agent-8' } } },
+    ],
+  ])('to an actor is not for the caller %s', async (_, asked, sent) => {
+    await approved(asked);
+    expect(outcomeOf(await call(both.one, ARGS, sent))).toBe('approval-required');
+    expect(uses()).toBe(0);
+    expect(outcomeOf(await call(both.other, ARGS, asked))).toBe('passed');
+  });
+
+  it('is not for the same tool of another upstream', async () => {
+    await approved();
+    const elsewhere = await callStateless(await accessTo(both.one, {}, 'twin'), 'write_record', ARGS);
+    expect(outcomeOf(elsewhere)).toBe('approval-required');
+    expect(uses()).toBe(0);
+  });
+
+  it('is for the same arguments, however they are written', async () => {
+    await approved();
+    const reply = await call(both.other, { text: 'x', id: 'one' });
+    expect(outcomeOf(reply)).toBe('passed');
+    const [sent] = upstream.uses();
+    expect(sent?.message?.['params']).toMatchObject({ arguments: ARGS });
+  });
+
+  it('is used once, at whichever replica, and its evidence is complete', async () => {
+    const id = await approved();
+    expect(outcomeOf(await call(both.other))).toBe('passed');
+    for (const gateway of [both.one, both.other]) expect(outcomeOf(await call(gateway))).toBe('approval-required');
+    expect(uses()).toBe(1);
+    expect([...(await evidence())].sort()).toEqual(['granted', 'requested', 'requested', 'used']);
+    const used = (await both.other.audit()).find(
+      (line) => line['type'] === 'approval.used' && line['approval'].id === id,
+    );
+    const decision = await decisionLineOf(both.other, used?.['decision'].id);
+    expect(decision).toMatchObject({ type: 'mcp.decision', decision: { verdict: 'allow', approval: id } });
+    expect(JSON.stringify(used)).not.toContain('"x"');
+  });
+
+  it('of two uses at once on two replicas passes one', async () => {
+    await approved();
+    const replies = await Promise.all([both.one, both.other, both.one, both.other].map((gateway) => call(gateway)));
+    expect(replies.map(outcomeOf).filter((outcome) => outcome === 'passed')).toHaveLength(1);
+    expect(uses()).toBe(1);
+  });
+
+  it('passes in any era, and once in all of them', async () => {
+    await approved();
+    const outcomes: string[] = [];
+    for (const era of ['array', 'sessions', 'channels', 'stateless'] as const) {
+      const client = await connectIn(era, await accessTo(both.one));
+      outcomes.push(outcomeOf(await client.request('tools/call', { name: 'write_record', arguments: ARGS })));
+      client.leave();
+    }
+    expect(outcomes).toEqual(['passed', ...outcomes.slice(1).map(() => 'approval-required')]);
+    expect(uses()).toBe(1);
+  });
+
+  it.each(['array', 'sessions', 'channels', 'stateless'] as const)(
+    'is asked for in the era %s, and nothing is sent before',
+    async (era) => {
+      const client = await connectIn(era, await accessTo(both.one));
+      const send = () => client.request('tools/call', { name: 'write_record', arguments: ARGS });
+      const refused = await send();
+      expect(outcomeOf(refused)).toBe('approval-required');
+      expect(uses()).toBe(0);
+      const id = /Approval ([\w-]{16,})/.exec(refused.text)?.[1] ?? '';
+      expect(await answer(both.other, id)).toBe(200);
+      expect(outcomeOf(await send())).toBe('passed');
+      client.leave();
+      expect(uses()).toBe(1);
+    },
+  );
+
+  it('is for one of two equal requests of one batch', async () => {
+    await approved();
+    const access = await accessTo(both.one);
+    const client = await connectIn('2025-03-26', access);
+    const request = (id: number) => ({
+      jsonrpc: '2.0',
+      id,
+      method: 'tools/call',
+      params: { name: 'write_record', arguments: ARGS },
+    });
+    const reply = await client.request('ping', {}, { write: () => JSON.stringify([request(1), request(2)]) });
+    client.leave();
+    expect(uses()).toBe(1);
+    expect(reply.text).toContain('approval-required');
+  });
+
+  it('is needed for a task as well, which is not created before', async () => {
+    const client = await connectIn('sessions', await accessTo(both.one));
+    const reply = await client.request('tools/call', { name: 'write_record', arguments: ARGS, task: { ttl: 60_000 } });
+    client.leave();
+    expect(reply.text).not.toContain('"taskId"');
+    expect(uses()).toBe(0);
+  });
+
+  it('is needed behind an endpoint of several upstreams, and used there', async () => {
+    const access = await accessTo(both.one, {}, 'all');
+    const send = () => callStateless(access, 't_write_record', ARGS);
+    const refused = await send();
+    expect(outcomeOf(refused)).toBe('approval-required');
+    expect(uses()).toBe(0);
+    expect(await answer(both.one, /Approval ([\w-]{16,})/.exec(refused.text)?.[1] ?? '')).toBe(200);
+    expect(outcomeOf(await send())).toBe('passed');
+    expect(outcomeOf(await send())).toBe('approval-required');
+    expect(uses()).toBe(1);
+  });
+});
+
+describe('a question', () => {
+  it('is asked once for ten identical requests at two replicas', async () => {
+    const replies = await Promise.all(
+      Array.from({ length: 10 }, (_, index) => call(index % 2 === 0 ? both.one : both.other)),
+    );
+    expect(new Set(replies.map(outcomeOf))).toEqual(new Set(['approval-required']));
+    const ids = replies.map((reply) => /Approval ([\w-]{16,})/.exec(reply.text)?.[1]);
+    expect(new Set(ids).size).toBe(1);
+    expect(await evidence()).toEqual(['requested']);
+  });
+
+  it('that is refused is asked nobody again, at no replica', async () => {
+    const id = await approvalOf(both.one, await call(both.one));
+    expect(await answer(both.other, id, 'deny')).toBe(200);
+    for (const gateway of [both.one, both.other]) expect(outcomeOf(await call(gateway))).toBe('approval-denied');
+    expect(await answer(both.one, id)).toBe(409);
+    expect(outcomeOf(await call(both.one))).toBe('approval-denied');
+    expect([...(await evidence())].sort()).toEqual(['denied', 'requested']);
+  });
+
+  it('is not asked about what a rule denies, and a yes from before does not help', async () => {
+    expect(outcomeOf(await call(both.one, ARGS, { groups: ['banned'] }))).toBe('denied-by-rule');
+    expect(await evidence()).toEqual([]);
+    await approved();
+    expect(outcomeOf(await call(both.one, ARGS, { groups: ['banned'] }))).toBe('denied-by-rule');
+    expect(uses()).toBe(0);
+  });
+
+  it('of one caller with many requests leaves room for others', async () => {
+    const flood = Array.from({ length: 40 }, (_, index) => index);
+    for (let at = 0; at < flood.length; at += 20)
+      await Promise.all(flood.slice(at, at + 20).map((index) => call(both.one, { ...ARGS, text: `${index}` })));
+    const asked = await evidence();
+    expect(asked.length).toBeLessThanOrEqual(20);
+    expect(new Set(asked)).toEqual(new Set(['requested']));
+    const crowded = await call(both.other, { ...ARGS, text: 'one more' });
+    expect(outcomeOf(crowded)).toBe('approval-required');
+    expect(crowded.text).toContain('nobody was asked');
+    caller = `${caller}-other`;
+    await approved();
+    expect(outcomeOf(await call(both.one))).toBe('passed');
+  });
+});
+
+describe('between a yes and its use', () => {
+  it('the time passes: the yes is late, and one replica of both says so once', async () => {
+    await approved();
+    aheadMs += 3 * MINUTE_MS;
+    const replies = await Promise.all([call(both.one), call(both.other)]);
+    expect(replies.map(outcomeOf)).not.toContain('passed');
+    expect(uses()).toBe(0);
+    await expect.poll(async () => (await evidence()).filter((type) => type === 'expired').length, PATIENT).toBe(1);
+    expect(outcomeOf(await call(both.one))).toBe('approval-required');
+    expect((await evidence()).filter((type) => type === 'expired')).toHaveLength(1);
+  });
+
+  it('nobody answers in time: one line says so, over two replicas, and nothing can be answered', async () => {
+    const id = await approvalOf(both.one, await call(both.one));
+    aheadMs += 11 * MINUTE_MS;
+    const statuses = await Promise.all([answer(both.one, id), answer(both.other, id)]);
+    expect(statuses).toEqual([409, 409]);
+    await Promise.all([call(both.one), call(both.other)]);
+    await expect.poll(async () => (await evidence()).filter((type) => type === 'expired').length, PATIENT).toBe(1);
+    expect(uses()).toBe(0);
+  });
+
+  it('the clock is set back: the yes is of a time to come, and does not count', async () => {
+    await approved();
+    aheadMs -= 30 * MINUTE_MS;
+    try {
+      expect(outcomeOf(await call(both.one))).not.toBe('passed');
+      expect(uses()).toBe(0);
+    } finally {
+      aheadMs += 30 * MINUTE_MS;
+    }
+  });
+
+  it('the store is away: nothing passes, nothing is answered, and afterwards the yes counts', async () => {
+    await approved();
+    const waiting = await approvalOf(both.one, await call(both.one, { ...ARGS, text: 'z' }));
+    store.goDown();
+    try {
+      expect(outcomeOf(await call(both.one))).toBe('store-unavailable');
+      expect(await answer(both.one, waiting)).toBe(503);
+      expect(uses()).toBe(0);
+    } finally {
+      store.comeBack();
+    }
+    await expect.poll(async () => outcomeOf(await call(both.one)), PATIENT).toBe('passed');
+    expect(uses()).toBe(1);
+  });
+
+  it('the store loses everything: the yes is gone, and the old id answers nothing', async () => {
+    const id = await approved();
+    const waiting = await approvalOf(both.one, await call(both.one, { ...ARGS, text: 'z' }));
+    store.forget();
+    await expect.poll(async () => outcomeOf(await call(both.one)), PATIENT).toBe('approval-required');
+    for (const old of [id, waiting]) expect(await answer(both.one, old)).toBe(404);
+    expect(uses()).toBe(0);
+  });
+
+  it.each([
+    ['the token is revoked', (subject: string) => ({ subject: { issuer: 'test', subject } }), 401],
+    ['the caller is blocked', (subject: string) => ({ block: { target: 'subject', issuer: 'test', subject } }), 403],
+  ] as const)('%s: the call is refused in spite of the yes', async (_, orderOf, status) => {
+    await approved();
+    const holders = [await accessTo(both.one), await accessTo(both.other)];
+    const token = await adminToken({ sub: 'root', groups: ['platform'] });
+    const body = { ...orderOf(caller), note: 'left' };
+    expect((await adminsOf(both.one).ask('POST', '/api/revocations', { token, body })).status).toBe(201);
+    for (const access of holders) {
+      // What needs no approval shows when a replica knows of it.
+      const read = async () => (await callStateless(access, 'read_record', { id: 'one' })).status;
+      await expect.poll(read, PATIENT).toBe(status);
+      upstream.forget();
+      expect((await callStateless(access, 'write_record', ARGS)).status).toBe(status);
+      expect(uses()).toBe(0);
+    }
+  });
+
+  it('the rule says something else: the yes is void everywhere, and the call is asked anew', async () => {
+    const id = await approved();
+    for (const gateway of [both.one, both.other]) {
+      await gateway.writePolicy('records', policy('Writing is for ever.'));
+      expect(await gateway.reload()).toEqual([]);
+    }
+    const refused = await call(both.other);
+    expect(outcomeOf(refused)).toBe('approval-mismatch');
+    const line = await decisionLineOf(both.other, decisionOf(refused).id);
+    expect(line?.['decision']).toMatchObject({ approval: id, reasons: ['approval-mismatch'] });
+    const again = await approvalOf(both.one, await call(both.one));
+    expect(again).not.toBe(id);
+    expect(uses()).toBe(0);
+  });
+
+  it('a rule forbids the call: it is refused in spite of the yes', async () => {
+    await approved();
+    const deny = `  - {id: stop, effect: deny, who: {anyone: true}, what: {upstreams: ["*"], tools: [write_record]}, when: args.text == "x"}\n`;
+    for (const gateway of [both.one, both.other]) {
+      await gateway.writePolicy('records', policy('Writing is for ever.', deny));
+      await gateway.reload();
+    }
+    expect(outcomeOf(await call(both.one))).toBe('denied-by-rule');
+    expect(uses()).toBe(0);
+  });
+
+  it('the definition is another one: the yes is void, although both versions are approved', async () => {
+    for (const gateway of [both.one, both.other]) {
+      await gateway.writePolicy('records', policy('Writing is for good.'));
+      await gateway.reload();
+    }
+    await approved();
+    upstream.offer(() => TOOLS.map((tool) => ({ ...tool, description: `${tool['description']} Quickly.` })));
+    for (const gateway of [both.one, both.other]) {
+      await gateway.approvePins();
+      await gateway.reload();
+    }
+    for (const gateway of [both.one, both.other]) {
+      const access = await accessTo(gateway);
+      const listed = async () => (await requestStateless(access, 'tools/list')).text.includes('Quickly');
+      await expect.poll(listed, PATIENT).toBe(true);
+    }
+    expect(outcomeOf(await call(both.one))).toBe('approval-mismatch');
+    expect(uses()).toBe(0);
+  });
+});
