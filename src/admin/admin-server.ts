@@ -5,6 +5,7 @@
 // same session.
 
 import type { IncomingMessage } from 'node:http';
+import { readViewQuery } from '../approvals/view.js';
 import type { AuditRecord } from '../audit/chain.js';
 import type { PlainResponse } from '../http/app.js';
 import { type BrowserRequest, headerValues, isFormToken, isOwnOrigin, readForm } from '../http/browser.js';
@@ -14,7 +15,14 @@ import { LOOPBACK_HOSTS } from '../http/request-checks.js';
 import { urlHost } from '../text/escaping.js';
 import { type ApiPorts, handleApiRequest, MAX_ORDER_BYTES, readApiRequest, respondToRevocation } from './api.js';
 import { type AccessOutcome, type AdminCaller, plainRefusal, type TokenHolder } from './api-response.js';
-import { APPROVALS_PATH, approvalPage, HISTORY_PATH, historyPage, waitingPage } from './approval-pages.js';
+import {
+  APPROVALS_PATH,
+  approvalPage,
+  approvalPartPage,
+  HISTORY_PATH,
+  historyPage,
+  waitingPage,
+} from './approval-pages.js';
 import { historyList, obstacleOf, type WaitingList, waitingList } from './approvals.js';
 import { mayAnswer, respondToApproval } from './approvals-api.js';
 import { APPROVAL, type Frame, page } from './page-frame.js';
@@ -354,17 +362,22 @@ async function showApproval(
   ports: ConsolePorts,
 ): Promise<Reply> {
   const isAnswerer = mayAnswer(visitor.roles);
-  const isUnmasked = isAnswerer && query.get('sensitive') === 'show';
-  const detail = { approval: id, ...(isUnmasked ? { sensitive: 'shown' } : {}) };
+  const asked = readViewQuery(query);
+  const view = { ...asked, isRevealed: isAnswerer && asked.isRevealed };
+  const detail = { approval: id, ...(view.isRevealed ? { sensitive: 'shown' } : {}) };
   const found = await ports.approvals.find(id);
   if (typeof found === 'string') {
     const [status, text] = found === 'unknown' ? [404, NO_APPROVAL] : [503, NO_STORE];
     return { response: resultPage('Not shown', text, { status, frame, back: APPROVALS_PATH }), detail };
   }
+  if (view.part !== undefined) {
+    const part = approvalPartPage(found, view, frame);
+    return { response: part ?? notKept(frame, `${APPROVALS_PATH}/${id}`, NO_PART), detail };
+  }
   const nowMs = ports.now();
   const caller = callerOf(visitor, ports);
   const obstacle = obstacleOf(caller, found, nowMs);
-  const response = approvalPage(found, { nowMs, isAnswerer, isUnmasked, obstacle, frame });
+  const response = approvalPage(found, { nowMs, isAnswerer, query: view, obstacle, frame });
   return { response, detail };
 }
 
@@ -383,6 +396,7 @@ async function answer(
   return { response: resultPage('Not answered', errorOf(response), { status, frame, back }), detail };
 }
 
+const NO_PART = 'The request has no such part.';
 const NO_APPROVAL = 'No such request is kept.';
 const NO_STORE = 'The shared store is unreachable. Try again later.';
 const OK = 200;

@@ -2,7 +2,7 @@
 // Callers, models and servers choose most of what is shown. The forms are read here and carried out as the API does, which
 // checks role and person. docs/reference/listeners.md#the-console; docs/reference/approvals.md#reviewers.
 
-import { maskArguments } from '../approvals/masking.js';
+import { approvalView, partView, type ViewQuery } from '../approvals/view.js';
 import type { PlainResponse } from '../http/app.js';
 import { foreign, foreignName, formTokenField, type Html, html, rowsTable, stateText, timeText } from '../http/html.js';
 import { type Approval, type ApprovalCaller, openParties, type ShownApproval, stateOf } from '../policy/approval.js';
@@ -112,14 +112,15 @@ export function approvalPage(
   {
     nowMs,
     isAnswerer,
-    isUnmasked,
+    query,
     obstacle,
     frame,
   }: {
     readonly nowMs: number;
     /** The role allows to answer. */
     readonly isAnswerer: boolean;
-    readonly isUnmasked: boolean;
+    /** What of it is asked for; sensitive values are shown only to whoever may answer. */
+    readonly query: ViewQuery;
     /** What keeps the one who looks from granting. */
     readonly obstacle: ReturnType<typeof obstacleOf>;
     readonly frame: Frame;
@@ -127,7 +128,7 @@ export function approvalPage(
 ): PlainResponse {
   const state = stateOf(approval, nowMs);
   const isOpen = state === 'waiting' && openParties(approval).includes('reviewer');
-  const main = html`${viewOf(approval, isUnmasked)}
+  const main = html`${approvalView(approval, { ...query, isRevealed: isAnswerer && query.isRevealed }, nowMs)}
 <h2>Answers</h2>
 <p>${answersText(approval)}</p>
 ${isOpen ? answerForms(approval, isAnswerer, obstacle, frame) : html`<p class="panel">${closedText(state)}</p>`}
@@ -135,9 +136,10 @@ ${isOpen ? answerForms(approval, isAnswerer, obstacle, frame) : html`<p class="p
   return page('A request that needs approval', main, { frame, current: APPROVALS_PATH });
 }
 
-function viewOf({ content }: ShownApproval, isUnmasked: boolean): Html {
-  if (content === undefined) return html`<p class="panel">What the request asked is not kept any more.</p>`;
-  return html`<pre tabindex="0" aria-label="Arguments">${foreign(isUnmasked ? content.args : maskArguments(content), Number.POSITIVE_INFINITY)}</pre>`;
+/** One value of a request with all of its text; `undefined` where it is not there. */
+export function approvalPartPage(approval: ShownApproval, query: ViewQuery, frame: Frame): PlainResponse | undefined {
+  const part = partView(approval, query);
+  return part && page('Part of a request', part, { frame, current: APPROVALS_PATH });
 }
 
 function closedText(state: string): string {

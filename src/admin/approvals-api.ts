@@ -27,7 +27,7 @@ export type ApprovalApiPorts = { readonly approvals: ApprovalDesk; readonly now:
 
 const PATH = '/api/approvals';
 /** An id, and then what is asked of it. Ids are longer than the names of lists. */
-const ONE = /^\/api\/approvals\/([A-Za-z0-9_-]{16,128})(\/grant|\/deny|\?sensitive=show)?$/;
+const ONE = /^\/api\/approvals\/([A-Za-z0-9_-]{16,128})(\/grant|\/deny|\?show=sensitive)?$/;
 
 const ALLOWED_ROLES: Readonly<Record<ApprovalRequest['action'], readonly AdminRole[]>> = {
   'list-approvals': ADMIN_ROLES,
@@ -160,6 +160,8 @@ const ANSWER_REFUSALS: Readonly<Record<AnswerRefusal, string>> = {
   'is-caller': 'You are the caller. Somebody else has to review this request.',
   'is-actor': 'You act for the caller. Somebody else has to review this request.',
   'answered-before': 'You have answered already. Somebody else has to answer too.',
+  'not-told-apart':
+    'It cannot be told whether you are the caller, or have answered before: one of the tokens lacks the claim that tells one person.',
   'not-in-group': 'The rule names groups of reviewers, and you are not in them.',
   'not-the-caller': 'Only the caller may answer this request.',
   'not-asked': 'No reviewer is asked about this request.',

@@ -145,7 +145,7 @@ async function runList(options: Options, io: CliIo, ports: AdminApiPorts): Promi
 
 async function runShow(id: string, options: Options, io: CliIo, ports: AdminApiPorts): Promise<number> {
   const send = await createSender(options, io, ports);
-  const query = options.sensitive === true ? '?sensitive=show' : '';
+  const query = options.sensitive === true ? '?show=sensitive' : '';
   const { value } = await send(`${PATH}/${encodeURIComponent(id)}${query}`, { method: 'GET' });
   const approval = objectOf(value['approval']);
   io.stdout(options.json === true ? `${toVisibleJson(approval, 0)}\n` : describeInFull(approval));

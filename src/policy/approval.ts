@@ -125,7 +125,7 @@ export function openParties({ demand, answers }: Pick<Approval, 'demand' | 'answ
 }
 
 /** Why a person may not answer as a reviewer. */
-export type ReviewerRefusal = 'is-caller' | 'is-actor' | 'answered-before' | 'not-in-group';
+export type ReviewerRefusal = 'is-caller' | 'is-actor' | 'answered-before' | 'not-told-apart' | 'not-in-group';
 
 /** Why an answer is not taken. `no-proof`: the rules ask for a login, or this voice may not grant at all. */
 export type AnswerRefusal = ReviewerRefusal | 'not-the-caller' | 'not-asked' | 'no-proof';
@@ -142,6 +142,8 @@ export function refuseReviewer(
   if (isSamePerson(caller, person)) return 'is-caller';
   if (caller.actors.some((actor) => isSameIdentity(actor, person))) return 'is-actor';
   if (answers.some((answer) => isSamePerson(answer.person, person))) return 'answered-before';
+  if (cannotBeToldApart(caller, person) || answers.some((answer) => cannotBeToldApart(answer.person, person)))
+    return 'not-told-apart';
   const lists = demand.reviewer?.groups ?? [];
   const isIn = (list: readonly string[]): boolean => groups === 'any' || list.some((group) => groups.includes(group));
   return lists.every(isIn) ? undefined : 'not-in-group';
@@ -149,6 +151,11 @@ export function refuseReviewer(
 
 function isSameIdentity(one: Identity, other: Identity): boolean {
   return one.issuer === other.issuer && one.subject === other.subject;
+}
+
+/** Of two issuers, and only one of the tokens carries the claim by which one person is known at both. */
+function cannotBeToldApart(one: ApprovalPerson, other: ApprovalPerson): boolean {
+  return one.issuer !== other.issuer && (one.match === undefined) !== (other.match === undefined);
 }
 
 /** One person: the same identity, or the same value of the claim that `match` names. */

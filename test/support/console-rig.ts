@@ -37,6 +37,8 @@ export async function startConsole(
     readonly more?: string;
     readonly env?: Readonly<Record<string, string>>;
     readonly pin?: boolean;
+    /** Files beside the gateway file. */
+    readonly files?: Readonly<Record<string, string>>;
     /** The admin listener speaks TLS with this certificate. */
     readonly tls?: Pick<CertifiedKey, 'cert' | 'key'>;
   } = {},
@@ -53,7 +55,7 @@ export async function startConsole(
     upstream: options.upstream ?? ['pinning: {maxAge: 1s}'],
     ...(options.pin === undefined ? {} : { pin: options.pin }),
     ...(tls === undefined
-      ? {}
+      ? { files: options.files ?? {} }
       : {
           admin: ['tls: {cert: ./admin.crt, key: {file: ./admin.key}}'],
           files: { 'admin.crt': tls.cert, 'admin.key': tls.key },

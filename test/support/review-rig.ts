@@ -83,11 +83,16 @@ export type ReviewRig = ConsoleRig & {
 
 /** The reviewer in the console is `ann` of the provider; tokens are of the issuer `test`, whose groups have the same roles. */
 export async function startReview(
-  options: Parameters<typeof startConsole>[0] & { readonly approval?: string } = {},
+  options: Parameters<typeof startConsole>[0] & {
+    /** Further members of `approval`, in flow style. */
+    readonly approval?: string;
+    /** Further receivers, in flow style. */
+    readonly webhooks?: readonly string[];
+  } = {},
 ): Promise<ReviewRig> {
   const receiver = await startReceiver();
   const secret = randomBytes(32);
-  const { approval = '', admins = [], more = '', env = {}, ...rest } = options;
+  const { approval = '', webhooks = [], admins = [], more = '', env = {}, ...rest } = options;
   const console = await startConsole({
     ...rest,
     admins: [
@@ -96,7 +101,7 @@ export async function startReview(
     ],
     env: { ...env, HOOK_URL: receiver.url, HOOK_KEY: `whsec_${secret.toString('base64')}` },
     more: `approvals:
-  webhooks: {team: {url: {env: HOOK_URL}, secret: {env: HOOK_KEY}, network: loopback}}
+  webhooks: {${['team: {url: {env: HOOK_URL}, secret: {env: HOOK_KEY}, network: loopback}', ...webhooks].join(', ')}}
 ${more}`,
   });
   const { rig, breakGlass } = console;

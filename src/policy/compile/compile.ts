@@ -25,7 +25,7 @@ import {
 } from './documents.js';
 import { compileFlows, compileLabels, compileSensitive } from './information-flow.js';
 import { compileRule, WHAT_KEYS } from './rule.js';
-import { type CheckedRule, PinnedNames, warnOfClientAnswers, warnOfRules } from './warnings.js';
+import { type CheckedRule, PinnedNames, warnOfApprovals, warnOfClientAnswers, warnOfRules } from './warnings.js';
 
 const PINNED_KINDS = ['tool', 'prompt', 'template'] as const satisfies readonly PinKind[];
 
@@ -452,7 +452,10 @@ export function compilePolicies(
     warnOfUnenforced(document, context, report);
   }
   for (const { report } of run.unpinned.values()) report();
-  if (!diagnostics.hasErrors) warnOfRules(checked, context);
+  if (!diagnostics.hasErrors) {
+    warnOfRules(checked, context);
+    warnOfApprovals(documents, context, diagnostics);
+  }
   const enforced = documents.filter(({ mode }) => mode !== 'shadow');
   const labels = compileLabels(enforced, context, diagnostics);
   const flows = compileFlows(enforced, labels, context, diagnostics);

@@ -13,7 +13,15 @@ import type { FlowSet } from '../information-flow.js';
 import { compileLinear, isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
 import { sortedJson } from '../rule-text.js';
 import { isUnconditional, matchesTarget, matchesUpstream, type Rule, TARGET_KINDS } from '../rules.js';
-import type { PolicyContext, ReportDiagnostic, RuleDocument, WhoDocument } from './documents.js';
+import type {
+  ApprovalDocument,
+  DiagnosticCollector,
+  PolicyContext,
+  PolicyDocument,
+  ReportDiagnostic,
+  RuleDocument,
+  WhoDocument,
+} from './documents.js';
 import { isList } from './rule.js';
 
 /** A compiled rule with what it was compiled from. */
@@ -126,6 +134,41 @@ function warnOfSingleResources({ effect, what }: RuleDocument, report: ReportDia
     const message = `"${text}" denies one resource by its URI, and a server may return the same under another name (a link, an alias, another case): deny the folder, or allow only what is meant; a block of one resource has the same limits`;
     report(['what', 'resources', index], 'warning', message);
   }
+}
+
+/** Reports warnings about the rules and flows that ask a reviewer. */
+export function warnOfApprovals(
+  documents: readonly PolicyDocument[],
+  context: PolicyContext,
+  diagnostics: DiagnosticCollector,
+): void {
+  for (const { file, rules, flows = [] } of documents) {
+    const report = diagnostics.forFile(file);
+    for (const [index, rule] of rules.entries())
+      if (rule.effect === 'require')
+        warnOfReviewers(rule.approval, context, (path, ...rest) => report(['rules', index, ...path], ...rest));
+    for (const [index, { approval }] of flows.entries())
+      warnOfReviewers(approval, context, (path, ...rest) => report(['flows', index, ...path], ...rest));
+  }
+}
+
+/** Whether anybody can review, and whether a reviewer can be told from the caller. */
+function warnOfReviewers(
+  approval: ApprovalDocument | undefined,
+  { reviewing }: Pick<PolicyContext, 'reviewing'>,
+  report: ReportDiagnostic,
+): void {
+  if (approval?.by !== 'reviewer' || reviewing === undefined) return;
+  const { canReview, unmatched } = reviewing;
+  if (!canReview)
+    report(
+      ['approval', 'by'],
+      'warning',
+      'nobody can review: no group of admin.issuers has the role reviewer or admin',
+    );
+  if (unmatched.length === 0) return;
+  const message = `reviewers and callers have different issuers, and one person cannot be told at ${unmatched.join(' and ')}: name the claim that tells it in "login.match" of each`;
+  report(['approval', 'by'], 'warning', message);
 }
 
 /** Suffixes below which anybody can register a name: of one label, and the usual ones of two below a country. */

@@ -126,7 +126,7 @@ describe('[APR-71] the API of approvals', () => {
     ['GET', '/api/approvals', 200],
     ['GET', '/api/approvals/history', 200],
     ['GET', '/api/approvals/{id}', 200],
-    ['GET', '/api/approvals/{id}?sensitive=show', 403],
+    ['GET', '/api/approvals/{id}?show=sensitive', 403],
     ['POST', '/api/approvals/{id}/grant', 403],
     ['POST', '/api/approvals/{id}/deny', 403],
     ['GET', '/api/approvals/{id}/grant', undefined],
@@ -135,7 +135,7 @@ describe('[APR-71] the API of approvals', () => {
     ['DELETE', '/api/approvals/{id}', undefined],
     ['GET', '/api/approvals/short', undefined],
     ['GET', '/api/approvals/{id}/', undefined],
-    ['GET', '/api/approvals/{id}?sensitive=hide', undefined],
+    ['GET', '/api/approvals/{id}?show=nothing', undefined],
   ])('for a viewer, %s %s is %s', async (method, path, status) => {
     const one = approvalOf(NOW);
     expect((await ask(method, path.replace('{id}', one.id), viewer, [one]))?.status).toBe(status);

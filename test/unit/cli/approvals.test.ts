@@ -69,7 +69,7 @@ and 3 of other callers
     expect(out).toContain('has characters outside ASCII: U+430');
     expect(out).toContain('masked     /note; --sensitive shows it');
     const unmasked = await run(['show', ONE.id, '--sensitive'], 200, { approval: shownInFull(ONE, NOW, true) });
-    expect(unmasked.asked).toMatchObject([{ url: `${API}/${ONE.id}?sensitive=show` }]);
+    expect(unmasked.asked).toMatchObject([{ url: `${API}/${ONE.id}?show=sensitive` }]);
     expect(unmasked.out).toContain('y'.repeat(5_000));
   });
 

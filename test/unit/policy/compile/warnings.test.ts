@@ -2,10 +2,11 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RuleDocument } from '../../../../src/policy/compile/documents.js';
+import { compilePolicies } from '../../../../src/policy/compile/compile.js';
+import type { PolicyContext, RuleDocument } from '../../../../src/policy/compile/documents.js';
 import { PinnedNames } from '../../../../src/policy/compile/warnings.js';
 import { compilePattern, matchesPattern } from '../../../../src/policy/patterns.js';
-import { catalog, compiled, document } from '../samples.js';
+import { CONTEXT, catalog, compiled, document } from '../samples.js';
 
 const ANYONE = { anyone: true } as const;
 const ALLOW: RuleDocument = {
@@ -276,5 +277,29 @@ describe('[P-05] the names that match a pattern', () => {
       },
     );
     expect(() => fc.assert(property)).not.toThrow();
+  });
+});
+
+describe('[APR-75] reviewers', () => {
+  const approval = { by: 'reviewer', count: 1, expiresMs: 600_000, useMs: 120_000 } as const;
+  const rule = {
+    id: 'ask',
+    effect: 'require',
+    who: { anyone: true },
+    what: { tools: ['delete_*'] },
+    approval,
+  } as const satisfies RuleDocument;
+  const found = (reviewing: PolicyContext['reviewing']) =>
+    compilePolicies([document([rule])], { ...CONTEXT, reviewing }).diagnostics.map(
+      ({ severity, message }) => `${severity} ${message}`,
+    );
+
+  it('are warned of where nobody can review, or where one person cannot be told', () => {
+    expect(found(undefined)).toEqual([]);
+    expect(found({ canReview: true, unmatched: [] })).toEqual([]);
+    expect(found({ canReview: false, unmatched: [] })).toEqual([expect.stringContaining('warning nobody can review')]);
+    expect(found({ canReview: true, unmatched: ['corp', 'staff'] })).toEqual([
+      expect.stringMatching(/^warning .* at corp and staff: .*"login\.match"/),
+    ]);
   });
 });
