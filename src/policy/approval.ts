@@ -142,7 +142,7 @@ export function refuseReviewer(
   if (isSamePerson(caller, person)) return 'is-caller';
   if (caller.actors.some((actor) => isSameIdentity(actor, person))) return 'is-actor';
   if (answers.some((answer) => isSamePerson(answer.person, person))) return 'answered-before';
-  if (cannotBeToldApart(caller, person) || answers.some((answer) => cannotBeToldApart(answer.person, person)))
+  if (areIndistinct(caller, person) || answers.some((answer) => areIndistinct(answer.person, person)))
     return 'not-told-apart';
   const lists = demand.reviewer?.groups ?? [];
   const isIn = (list: readonly string[]): boolean => groups === 'any' || list.some((group) => groups.includes(group));
@@ -154,7 +154,7 @@ function isSameIdentity(one: Identity, other: Identity): boolean {
 }
 
 /** Of two issuers, and only one of the tokens carries the claim by which one person is known at both. */
-function cannotBeToldApart(one: ApprovalPerson, other: ApprovalPerson): boolean {
+function areIndistinct(one: ApprovalPerson, other: ApprovalPerson): boolean {
   return one.issuer !== other.issuer && (one.match === undefined) !== (other.match === undefined);
 }
 

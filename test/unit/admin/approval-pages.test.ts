@@ -29,15 +29,15 @@ const EVERYWHERE = approvalOf(NOW, {
   },
 });
 
-const WHOLE = { isRevealed: false, part: undefined };
-const answering = { nowMs: NOW, isAnswerer: true, query: WHOLE, obstacle: undefined, frame: FRAME };
+const NO_QUERY = { isRevealed: false, part: undefined };
+const answering = { nowMs: NOW, isAnswerer: true, query: NO_QUERY, obstacle: undefined, frame: FRAME };
 
 const pages = (one: ShownApproval): readonly string[] =>
   [
     waitingPage(waitingList([one], NOW), FRAME),
     historyPage(historyList([{ ...one, state: 'used' }], NOW), NOW, FRAME),
     approvalPage(one, answering),
-    approvalPage(one, { ...answering, query: { ...WHOLE, isRevealed: true } }),
+    approvalPage(one, { ...answering, query: { ...NO_QUERY, isRevealed: true } }),
     approvalPage({ ...one, state: 'denied' }, answering),
   ].map(({ body }) => String(body));
 
