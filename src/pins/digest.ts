@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { PinKind } from '../policy/definitions.js';
+import { runInTurns, type Turns } from '../protocol/json/incremental.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { MAX_ITEM_DEPTH } from '../protocol/odd-items.js';
 
@@ -151,6 +152,15 @@ export function digestOnce(kind: PinnedKind, definition: JsonObject, isExact: bo
   if (digest === NO_DIGEST) contentOf(definition);
   digestCache.set(definition, { kind, isExact, digest });
   return digest;
+}
+
+/** Computes the digests of a long list in turns, so that they are known when they are asked for. */
+export function digestInTurns(
+  turns: Turns,
+  kind: PinnedKind,
+  items: Iterable<{ readonly definition: JsonObject; readonly isExact: boolean }>,
+): Promise<void> {
+  return runInTurns(turns, items, ({ definition, isExact }) => void digestOnce(kind, definition, isExact));
 }
 
 type Content = { readonly hash: string; readonly chars: number };

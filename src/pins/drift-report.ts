@@ -8,7 +8,7 @@ import type { Emit } from '../policy/events.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
 import type { RecordEvent } from '../policy/security-events.js';
 import { mirroredParameters } from '../protocol/headers.js';
-import type { LoopScheduler } from '../protocol/json/incremental.js';
+import { finishInTurns, type LoopScheduler, takeTurn } from '../protocol/json/incremental.js';
 import { isObject } from '../protocol/jsonrpc.js';
 import { LIST_CHANGED_NOTIFICATIONS } from '../protocol/subscriptions.js';
 import { cleanForeign, type MaskText } from '../text/escaping.js';
@@ -102,6 +102,11 @@ function takeSteps({ steps, drifts }: Pick<Pass<unknown, unknown>, 'steps' | 'dr
   return true;
 }
 
+/** Takes the steps that are left, in parts. */
+function* restOf(pass: Parameters<typeof takeSteps>[0], round: DriftRound): Generator<void, void> {
+  while (takeSteps(pass, round)) yield;
+}
+
 /** Reports drift. It keeps a watch per upstream, so that no difference is reported twice. */
 export function createDriftReport<Upstream extends PinnedUpstream, Version extends PinnedVersion>(
   ports: DriftPorts<Upstream, Version>,
@@ -140,19 +145,9 @@ export function createDriftReport<Upstream extends PinnedUpstream, Version exten
   }
 
   async function finishInSlices(pass: OwnPass, round: DriftRound, waiting: readonly OwnPass[]): Promise<void> {
-    const { loopScheduler } = ports;
-    const { name } = pass.runtime.settings;
-    for (let isLeft = true; isLeft; ) {
-      await loopScheduler.waitForTurn(name);
-      const startedMs = performance.now();
-      isLeft = takeSteps(pass, round);
-      loopScheduler.recordTime(startedMs);
-    }
-    await loopScheduler.waitForTurn(name);
-    const startedMs = performance.now();
-    const states = endPass(pass, round, waiting);
-    loopScheduler.recordTime(startedMs);
-    await states;
+    const turns = { upstream: pass.runtime.settings.name, loopScheduler: ports.loopScheduler };
+    await finishInTurns(turns, restOf(pass, round));
+    await takeTurn(turns, () => endPass(pass, round, waiting));
   }
 
   /** The states of thousands of definitions are found in slices too, unless another report finds them anew. */

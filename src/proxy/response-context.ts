@@ -20,7 +20,7 @@ import type { Reason } from '../policy/reasons.js';
 import { addFindings, addInspection, type Finding, fold } from '../policy/record.js';
 import type { OpenedTask, RequestFacts, SessionFacts, TaskFacts } from '../protocol/admitted-request.js';
 import { exactJson, keepExactNumbers } from '../protocol/json/exact-numbers.js';
-import type { LoopScheduler } from '../protocol/json/incremental.js';
+import { finishInTurns } from '../protocol/json/incremental.js';
 import type { ParsedJson } from '../protocol/json/json.js';
 import type { JsonObject, Target } from '../protocol/jsonrpc.js';
 import { type Mending, readMended, type UpstreamReading } from '../protocol/lone-surrogates.js';
@@ -348,22 +348,8 @@ function redactionFor(
 ): PlannedFields | undefined | Promise<PlannedFields | undefined> {
   const { marks } = inspection;
   if (text.length <= LARGE_TEXT_CHARS) return planRedaction(value, fields, output, marks);
-  const steps = planInSteps(value, fields, output, marks);
-  return redactionInTurns(inspection.loopScheduler, upstream, steps);
-}
-
-async function redactionInTurns(
-  loopScheduler: LoopScheduler,
-  upstream: string,
-  steps: ReturnType<typeof planInSteps>,
-): Promise<PlannedFields | undefined> {
-  for (;;) {
-    await loopScheduler.waitForTurn(upstream);
-    const startedMs = performance.now();
-    const { done, value } = steps.next();
-    loopScheduler.recordTime(startedMs);
-    if (done === true) return value;
-  }
+  const { loopScheduler } = inspection;
+  return finishInTurns({ loopScheduler, upstream }, planInSteps(value, fields, output, marks));
 }
 
 function recordInspected(context: CheckContext, outcome: Inspection, startedMs: number): Inspection {

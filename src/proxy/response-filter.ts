@@ -15,6 +15,7 @@ import {
   type ListOutcome,
   reduceHandshake,
 } from '../inspection/result-filters.js';
+import { digestInTurns } from '../pins/digest.js';
 import { isListed as isListedFor } from '../policy/decide.js';
 import type { PinKind, PinState } from '../policy/definitions.js';
 import { narrowInputSchema } from '../policy/narrowed-schema.js';
@@ -284,7 +285,7 @@ function filterListSoon(
   if (pin === undefined) return decideInSlices(filtering).then((listed) => filterListNow(filtering, kind, listed));
   const isLarge = reading.text.length > LARGE_PAGE_CHARS;
   if (!isLarge && !call.snapshot.reviewsPages) return filterListNow(filtering, kind);
-  const digested = isLarge ? digestInSlices(filtering, list, pin) : Promise.resolve();
+  const digested = isLarge ? digestPage(filtering, list, pin) : Promise.resolve();
   return digested
     .then(() => scanPage(filtering, list, pin))
     .then(() => {
@@ -301,16 +302,18 @@ async function scanPage({ call, result }: FilterInput, list: ListKind, pin: PinK
 }
 
 /**
- * Computes the digests of a long page beforehand and in slices, so that the event loop is not blocked. Of pages with
- * numbers that may be inexact only the content is hashed, because whether an item has a digest depends on its text.
+ * Of pages with numbers that may be inexact only the content is hashed, because whether an item has a digest depends on
+ * its text.
  */
-async function digestInSlices({ call, reading, result }: FilterInput, list: ListKind, pin: PinKind): Promise<void> {
-  const { digest } = call.ports.inspection;
+async function digestPage({ call, reading, result }: FilterInput, list: ListKind, pin: PinKind): Promise<void> {
   const items = result[LISTS[list].member];
   if (!Array.isArray(items)) return;
-  await runInTurns(turnsOf(call), items, (item) => {
-    if (isObject(item)) digest(pin, item, !reading.suspectNumbers);
-  });
+  const isExact = !reading.suspectNumbers;
+  await digestInTurns(
+    turnsOf(call),
+    pin,
+    items.filter(isObject).map((definition) => ({ definition, isExact })),
+  );
 }
 
 /** Decides about the resources of a page beforehand and in slices: a URI may take long, however short the page. */

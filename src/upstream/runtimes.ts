@@ -16,7 +16,7 @@ import {
   type SentCredentials,
 } from '../inspection/detectors/upstream-credentials.js';
 import { withholding } from '../pins/catalog.js';
-import { digestOnce } from '../pins/digest.js';
+import { digestInTurns } from '../pins/digest.js';
 import { createFirstUse, type FirstUse, type FirstUseKeeper, type LockWork, NO_FIRST_USE } from '../pins/first-use.js';
 import {
   dropListing,
@@ -31,7 +31,6 @@ import {
 import { approvedVersions, type Lock, PIN_KINDS } from '../pins/lock.js';
 import type { PinKind } from '../policy/definitions.js';
 import type { Emit } from '../policy/events.js';
-import { runInTurns } from '../protocol/json/incremental.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import type { Listing } from '../protocol/methods.js';
 import { BoundedMap } from '../state/bounds.js';
@@ -59,7 +58,6 @@ import {
 import type { Presenter } from './credentials/credentials.js';
 import { createListingAllowance } from './discovery/caps.js';
 import { createDiscoveryLister, type ListingFailure, MIN_INTERVAL_MS } from './discovery/discovery.js';
-import type { MessageReader } from './response-messages.js';
 
 type UpstreamSessionMessage = SessionMessage & { readonly upstream: string };
 
@@ -312,15 +310,6 @@ function createConfirmation(
   };
 }
 
-/** Computes the digests that an observation needs, in slices, so that a long listing does not block the event loop. */
-async function digestInSlices(listing: Listing, messageReader: MessageReader): Promise<void> {
-  const items = itemsByKind(listing);
-  for (const kind of PIN_KINDS)
-    await runInTurns(messageReader, items[kind], ({ definition, isExact }) => {
-      digestOnce(kind, definition, isExact);
-    });
-}
-
 /** Starts an upstream: from now on it is listed periodically. Connects to nothing before the first listing. */
 function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): UpstreamRuntime {
   const { now } = ports;
@@ -406,7 +395,8 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
       messageReader,
       allowance: createListingAllowance(limits.maxListingBytesPerMinute, now),
       async prepare(listing) {
-        await digestInSlices(listing, messageReader);
+        const items = itemsByKind(listing);
+        for (const kind of PIN_KINDS) await digestInTurns(messageReader, kind, items[kind]);
         await firstUse.load();
         await scan.reviewListing(listing);
         // Few reports can wait for each other, and what one listing shows and the next does not is reported all the same.

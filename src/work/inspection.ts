@@ -31,7 +31,7 @@ import {
 import type { Emit } from '../policy/events.js';
 import {
   buildJson,
-  type JsonPart,
+  finishInTurns,
   type LoopScheduler,
   type ReadJson,
   type ReadOptions,
@@ -166,7 +166,7 @@ export function createInspection(
     upstream: string,
   ): Promise<Json> | undefined {
     if (outcome.kind !== 'changed' || parts === undefined) return undefined;
-    return buildInSlices(outcome.text, parts, { loopScheduler, upstream });
+    return finishInTurns({ loopScheduler, upstream }, buildJson(outcome.text, parts));
   }
 
   async function request(input: GuardInput, owner: Owner, needsPrefilter: boolean): Promise<GuardOutcome> {
@@ -298,7 +298,7 @@ export function createJsonReading(worker: InspectionWorker, loopScheduler: LoopS
         if (!outcome.ok) return outcome;
         const { suspectNumbers, values, parts, rest } = outcome;
         const kept = rest ?? text;
-        const value = await buildInSlices(kept, parts, { loopScheduler, upstream });
+        const value = await finishInTurns({ loopScheduler, upstream }, buildJson(kept, parts));
         if (suspectNumbers) keepExactIds(kept, value);
         const reading = { ok: true, text: kept, suspectNumbers, values, value } as const;
         return rest === undefined ? reading : { ...reading, isReduced: true };
@@ -344,22 +344,6 @@ export function createJsonReading(worker: InspectionWorker, loopScheduler: LoopS
 function decode(source: Uint8Array | string): string | undefined {
   if (typeof source === 'string') return source;
   return isAscii(source) ? Buffer.prototype.latin1Slice.call(source) : decodeUtf8(source);
-}
-
-/** Builds the value of a large text in slices. */
-async function buildInSlices(
-  text: string,
-  parts: JsonPart,
-  { loopScheduler, upstream }: { readonly loopScheduler: LoopScheduler; readonly upstream: string },
-): Promise<Json> {
-  const building = buildJson(text, parts);
-  for (;;) {
-    await loopScheduler.waitForTurn(upstream);
-    const startedMs = performance.now();
-    const step = building.next();
-    loopScheduler.recordTime(startedMs);
-    if (step.done === true) return step.value;
-  }
 }
 
 function readOnLoop(text: string, maxValues: number, isServerList: boolean): JsonReading {

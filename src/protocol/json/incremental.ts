@@ -220,6 +220,15 @@ function workOnLoop<T>(loopScheduler: LoopScheduler, work: () => T): T {
   }
 }
 
+/** Takes a turn for each step of a generator; resolves with what it returns. */
+export async function finishInTurns<Result>(turns: Turns, steps: Generator<unknown, Result>): Promise<Result> {
+  for (;;) {
+    const taken = takeTurn(turns, () => steps.next());
+    const step = taken instanceof Promise ? await taken : taken;
+    if (step.done === true) return step.value;
+  }
+}
+
 /** Takes a turn for each step. One that returns `stop` is the last. */
 export async function runInTurns<T>(turns: Turns, all: Iterable<T>, step: (one: T) => unknown): Promise<void> {
   for (const one of all) {
