@@ -28,6 +28,8 @@ const MAX_ROWS = 400;
 /** Characters of all texts of one page together, and of one text on a page that is not its own. */
 const MAX_CHARACTERS = 60_000;
 const MAX_TEXT = 2_000;
+/** Members or items of a value inside another one: more would push what follows it out of sight. */
+const MAX_NESTED_ROWS = 50;
 /** Levels that one page shows. */
 const MAX_DEPTH = 24;
 
@@ -124,8 +126,8 @@ function rest(shown: ShownText, pointer: string, from: number, to: number, all: 
 
 function childValue(shown: ShownText, { span, pointer }: Child, depth: number, budget: Budget): Html {
   if (isHidden(shown, pointer)) return hiddenValue(shown, span);
-  const isNested = shown.text[span.start] === '{' || shown.text[span.start] === '[';
-  if (isNested && depth >= MAX_DEPTH) return elsewhere(shown, span, pointer);
+  const count = countIn(shown.text, span);
+  if (count > MAX_NESTED_ROWS || (count > 0 && depth >= MAX_DEPTH)) return elsewhere(shown, span, pointer);
   return shownValue(shown, { span, pointer, depth, from: 0, isAlone: false }, budget);
 }
 
@@ -163,6 +165,12 @@ function spanAt(text: string, pointer: string): Span | undefined {
   return span;
 }
 
+/** How many members or items a value has. */
+function countIn(text: string, span: Span): number {
+  if (text[span.start] === '{') return memberSpans(text, span).length;
+  return text[span.start] === '[' ? elementSpans(text, span).length : 0;
+}
+
 function decode(text: string, { start, end }: Span): string {
   return String(JSON.parse(text.slice(start, end)));
 }
@@ -170,9 +178,9 @@ function decode(text: string, { start, end }: Span): string {
 function describe(text: string, span: Span): string {
   switch (text[span.start]) {
     case '{':
-      return `an object with ${countOf(memberSpans(text, span).length, 'member')}, ${countOf(span.end - span.start, 'character')} as JSON`;
+      return `an object with ${countOf(countIn(text, span), 'member')}, ${countOf(span.end - span.start, 'character')} as JSON`;
     case '[':
-      return `a list with ${countOf(elementSpans(text, span).length, 'item')}, ${countOf(span.end - span.start, 'character')} as JSON`;
+      return `a list with ${countOf(countIn(text, span), 'item')}, ${countOf(span.end - span.start, 'character')} as JSON`;
     case '"': {
       const value = decode(text, span);
       return `a text of ${countOf(value.length, 'character')} in ${countOf(value.split('\n').length, 'line')}`;
