@@ -238,6 +238,10 @@ const ELSEWHERE: { readonly [reason in Reason]?: string } = {
   'elicitation-sensitive': 'integration/input-required',
   'elicitation-url': 'integration/input-required',
   'elicitation-approval': 'attacks/forms-in-our-name',
+  'approval-required': 'attacks/approved-requests',
+  'approval-denied': 'attacks/approved-requests',
+  'approval-expired': 'attacks/approved-requests',
+  'approval-mismatch': 'attacks/approved-requests',
   'elicitation-forbidden': 'integration/input-required',
   'sampling-forbidden': 'integration/input-required',
   'roots-forbidden': 'integration/input-required',
@@ -273,11 +277,6 @@ const TOKENS: { readonly [reason in Reason]?: Presented } = {
   'token-not-yet-valid': { claims: () => ({ nbf: inHours(1), exp: inHours(2) }) },
   'token-lifetime': { claims: () => ({ exp: inHours(100) }) },
 };
-
-/** Reasons of what is not available in this version. */
-const UNUSED: readonly Reason[] = [
-  ...(['approval-required', 'approval-denied', 'approval-expired', 'approval-mismatch'] as const),
-];
 
 const HEAD = 'version: 1\npolicy: laws\nrules:\n';
 const EVERYTHING = 'upstreams: ["*"], tools: ["*"], prompts: ["*"], resources: ["**"], templates: ["repo://{x}"]';
@@ -486,7 +485,6 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
 describe('the table', () => {
   it('has every reason, here or in a test that it names', () => {
     const named = [MET, TOKENS, ELSEWHERE].flatMap((one) => Object.keys(one));
-    named.push(...UNUSED);
     expect(named.sort()).toEqual([...REASONS].sort());
   });
 
