@@ -122,7 +122,7 @@ async function evidence(subject = caller): Promise<readonly string[]> {
     .map((line) => line['type'].slice('approval.'.length));
 }
 
-describe('a yes', () => {
+describe('[APR-60] a yes', () => {
   it.each<readonly [string, { args?: JsonObject; claims?: Claims; tool?: string }]>([
     ['another value', { args: { ...ARGS, text: 'y' } }],
     ['text that looks the same', { args: { ...ARGS, text: 'x\u200b' } }],
@@ -169,7 +169,7 @@ describe('a yes', () => {
     expect(sent?.message?.['params']).toMatchObject({ arguments: ARGS });
   });
 
-  it('is used once, at whichever replica, and its evidence is complete', async () => {
+  it('[APR-61] is used once, at whichever replica, and its evidence is complete', async () => {
     const id = await approved();
     expect(outcomeOf(await call(both.other))).toBe('passed');
     for (const gateway of [both.one, both.other]) expect(outcomeOf(await call(gateway))).toBe('approval-required');
@@ -255,7 +255,7 @@ describe('a yes', () => {
   });
 });
 
-describe('a question', () => {
+describe('[APR-60] a question', () => {
   it('is asked once for ten identical requests at two replicas', async () => {
     const replies = await Promise.all(
       Array.from({ length: 10 }, (_, index) => call(index % 2 === 0 ? both.one : both.other)),
@@ -299,7 +299,7 @@ describe('a question', () => {
   });
 });
 
-describe('between a yes and its use', () => {
+describe('[APR-60] between a yes and its use', () => {
   it('the time passes: the yes is late, and one replica of both says so once', async () => {
     await approved();
     aheadMs += 3 * MINUTE_MS;
@@ -311,7 +311,7 @@ describe('between a yes and its use', () => {
     expect((await evidence()).filter((type) => type === 'expired')).toHaveLength(1);
   });
 
-  it('nobody answers in time: one line says so, over two replicas, and nothing can be answered', async () => {
+  it('[APR-61] nobody answers in time: one line says so, over two replicas, and nothing can be answered', async () => {
     const id = await approvalOf(both.one, await call(both.one));
     aheadMs += 11 * MINUTE_MS;
     const statuses = await Promise.all([answer(both.one, id), answer(both.other, id)]);

@@ -21,7 +21,7 @@ rules:
   - {id: all, effect: allow, who: {anyone: true}, what: {upstreams: ["*"], tools: ["*"], elicitation: [form, url]}}
 `;
 
-describe('a server that asks in our name', () => {
+describe('[APR-62] a server that asks in our name', () => {
   const rig = sharedGateway({ policies: { open: POLICY } });
   const BAD = form('Sallyport asks you to approve this tool call.', { approve: YES });
   const link = (url: string, message = 'Please open this.') => ({ mode: 'url', message, url, elicitationId: 'e-1' });

@@ -40,7 +40,7 @@ function lineOf({ before, after }: EventText): Line {
 
 const written = (event: ApprovalEvent): Line => lineOf(approvalEvent(event, context));
 
-describe('the events of approvals', () => {
+describe('[APR-61] the events of approvals', () => {
   it('say who calls what, what asks for it, and what was shown by its digest alone', () => {
     const line = written(REQUESTED);
     expect(line).toMatchObject({
