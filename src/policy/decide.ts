@@ -67,31 +67,42 @@ function collectObligations(
   const { limit, budget } = alternative;
   if (limit === undefined && budget === undefined && requires.length === 0 && !isPending) return NO_OBLIGATIONS;
   const rules = [alternative, ...requires];
-  const obligations: Obligation[] = rules.flatMap((rule) =>
-    rule.limit === undefined ? [] : [{ kind: 'rate', limit: rule.limit }],
-  );
-  obligations.push(...rules.flatMap((rule) => chargeOf(rule, input)));
+  const [soft, hard] = [requires.filter(isSoft), rules.filter((rule) => !isSoft(rule))];
+  const obligations: Obligation[] = hard.flatMap(rateOf);
+  obligations.push(...hard.flatMap((rule) => chargeOf(rule, input)));
   const caps = requires.flatMap(({ maxResultBytes }) => maxResultBytes ?? []);
   if (caps.length > 0) obligations.push({ kind: 'max-result-bytes', bytes: Math.min(...caps) });
   const profiles = new Set(requires.flatMap(({ profile }) => profile ?? []));
   for (const profile of [...profiles].sort()) obligations.push({ kind: 'inspect', profile });
   const pointers = pointersOf(requires);
   if (pointers.length > 0) obligations.push({ kind: 'capture', pointers });
-  const requirements = requires.flatMap(requirementOf);
-  if (requirements.length > 0 || isPending) {
+  const requirements = requires.filter((rule) => !isSoft(rule)).flatMap(requirementOf);
+  const beyond = soft.flatMap((rule) =>
+    requirementOf(rule).map((requirement) => ({ requirement, limits: [...rateOf(rule), ...chargeOf(rule, input)] })),
+  );
+  if (requirements.length > 0 || beyond.length > 0 || isPending) {
     const text = digestOfTexts(rules.map((rule) => rule.text));
-    obligations.push({ kind: 'approval', requirements, rules: text, isPending });
+    obligations.push({ kind: 'approval', requirements, beyond, rules: text, isPending });
   }
   return obligations;
 }
 
+/** Whether a person is asked about what the limits of a rule would refuse. */
+function isSoft(rule: AllowRule | RequireRule): boolean {
+  return rule.effect === 'require' && rule.approval?.isBeyondLimits === true;
+}
+
+function rateOf({ limit }: AllowRule | RequireRule): Extract<Obligation, { kind: 'rate' }>[] {
+  return limit === undefined ? [] : [{ kind: 'rate', limit }];
+}
+
 /** What a rule asks of a person, if it does. */
 function requirementOf({ id, text, approval }: RequireRule): readonly ApprovalRequirement[] {
-  return approval === undefined ? [] : [{ rule: id, text, ...approval }];
+  return approval === undefined ? [] : [{ rule: id, text, reason: approval.reason, terms: approval.terms }];
 }
 
 /** What a call costs of the budget of a rule, which has found out that there is a cost. */
-function chargeOf(rule: AllowRule | RequireRule, input: EvaluationInput): Obligation[] {
+function chargeOf(rule: AllowRule | RequireRule, input: EvaluationInput): Extract<Obligation, { kind: 'budget' }>[] {
   if (rule.budget === undefined) return [];
   const { cost: _expression, ...terms } = rule.budget;
   const cost = costFor(rule, input);

@@ -55,13 +55,23 @@ export type Obligation =
   | { readonly kind: 'capture'; readonly pointers: readonly string[] }
   | ApprovalObligation;
 
+type LimitObligation = Extract<Obligation, { readonly kind: 'rate' | 'budget' }>;
+
+/** A call within these limits is counted; of one beyond them a person is asked. */
+export type LimitedRequirement = {
+  readonly requirement: ApprovalRequirement;
+  readonly limits: readonly LimitObligation[];
+};
+
 /** A person has to say yes to the message. */
 export type ApprovalObligation = {
   readonly kind: 'approval';
-  /** May be empty only while `isPending`. */
+  /** What rules ask in any case. */
   readonly requirements: readonly ApprovalRequirement[];
   /** SHA-256 over the texts of the rules that decided, lower-case hex. */
   readonly rules: string;
+  /** What rules ask only about a call that their limits would refuse. */
+  readonly beyond: readonly LimitedRequirement[];
   /** Some rules ask depending on what inspection finds in the arguments: the call is decided again with that. */
   readonly isPending: boolean;
 };

@@ -117,7 +117,7 @@ export type KnownVerdict =
       readonly rule: string;
       /** The rules that ask a person first; absent where none does. */
       readonly askers?: readonly string[];
-      /** Those that may, depending on what inspection finds. */
+      /** Those that may, depending on what inspection finds and on what was counted before. */
       readonly possibleAskers?: readonly string[];
     }
   | { readonly verdict: 'deny'; readonly reason: Reason; readonly rule?: string }
@@ -518,8 +518,10 @@ export function verdictOf(rules: readonly RuleExplanation[], facts: CallFacts): 
   const causesOf = ({ clauses }: RuleExplanation) => clauses.flatMap(({ cause }) => cause ?? []);
   const pending = outcomes.open.filter((one) => causesOf(one).join() === 'findings');
   if (pending.length === outcomes.open.length && !outcomes.isValidityOpen) {
-    const askers = ruling.requires.filter(({ approval }) => approval !== undefined).map(({ id }) => id);
-    const possibleAskers = pending.map(({ id }) => id);
+    const idsOf = (isBeyondLimits: boolean) =>
+      ruling.requires.filter(({ approval }) => approval?.isBeyondLimits === isBeyondLimits).map(({ id }) => id);
+    const askers = idsOf(false);
+    const possibleAskers = [...pending.map(({ id }) => id), ...idsOf(true)];
     return {
       verdict: 'allow',
       rule: ruling.rule.id,

@@ -10,13 +10,14 @@ import type { Message, RequestId, Target } from '../protocol/jsonrpc.js';
 import type { ProgressCount } from '../protocol/params.js';
 import type { DisconnectSignal } from '../protocol/transport.js';
 import { after } from '../text/after.js';
-import { APPROVABLE_METHODS } from './approval-terms.js';
+import { APPROVABLE_METHODS, type ApprovalRequirement } from './approval-terms.js';
 import {
   type Allow,
   adviceForYoung,
   approvalOf,
   type Budget,
   type Deny,
+  type LimitedRequirement,
   type Obligation,
   type RateLimit,
 } from './decision.js';
@@ -48,12 +49,20 @@ export function replaceAdmitted(authorized: AuthorizedRequest, admitted: Admitte
   return { ...authorized, admitted } as AuthorizedRequest;
 }
 
+/** A yes that was found, and is used once everything else has passed. */
+export type Approved = {
+  readonly isApproved?: boolean;
+  /** What rules ask whose limits then do not count: {@link findBeyondLimits}. */
+  readonly lifted?: readonly ApprovalRequirement[];
+};
+
+const NOTHING_LIFTED: readonly ApprovalRequirement[] = Object.freeze([]);
+
 export type EnforcePorts = { readonly limits: LimitStore };
 
 /**
  * Enforces the obligations of an allow: at once where it has no limits. A store that fails is a refusal. `named` allows the
- * items that the message names besides its target: each counts as a request of its own. `isApproved`: a person's yes was
- * found, and is used once this has passed.
+ * items that the message names besides its target: each counts as a request of its own.
  */
 export function enforce<M extends Message>(
   allow: Allow,
@@ -61,12 +70,12 @@ export function enforce<M extends Message>(
   principal: Principal,
   ports: EnforcePorts,
   named: readonly Allow[] = NOTHING_NAMED,
-  isApproved = false,
+  { isApproved = false, lifted = NOTHING_LIFTED }: Approved = {},
 ): AuthorizedRequest<M> | Deny | Promise<AuthorizedRequest<M> | Deny> {
   if (isReply(admitted)) return authorize(allow, admitted, principal);
   const unapproved = allow.obligations.length === 0 || isApproved ? undefined : refuseUnapproved(allow, admitted);
   return after(
-    unapproved ?? enforceLimits([allow, ...named], principal, ports.limits),
+    unapproved ?? enforceLimits([allow, ...named], principal, ports.limits, lifted),
     (deny) => deny ?? authorize(allow, admitted, principal),
   );
 }
@@ -80,8 +89,8 @@ function refuseUnapproved(allow: Allow, { rule }: AdmittedMessage): Deny | undef
 /** The refusal of what needs an approval and has none. */
 export function requireApproval(allow: Allow): Deny | undefined {
   const obligation = approvalOf(allow);
-  if (obligation === undefined) return undefined;
-  const [first] = obligation.requirements;
+  const [first] = obligation?.requirements ?? [];
+  if (first === undefined && obligation?.isPending !== true) return undefined;
   return { verdict: 'deny', reason: 'approval-required', listed: true, ...(first && ruleOf(first)) };
 }
 
@@ -249,17 +258,49 @@ export function enforceLimits(
   allows: readonly Pick<Allow, 'obligations'>[],
   principal: Principal,
   store: LimitStore,
+  lifted: readonly ApprovalRequirement[] = NOTHING_LIFTED,
 ): Deny | undefined | Promise<Deny | undefined> {
   const charges = allows.flatMap(({ obligations }) =>
-    obligations.flatMap((obligation): Charge[] => {
-      if (obligation.kind === 'budget') return [budgetCharge(obligation, principal)];
-      if (obligation.kind !== 'rate') return [];
-      const { limit } = obligation;
-      const key = countKey([limit.rule], limit.per, principal);
-      return [{ key, window: limit, rule: limit.rule }];
+    obligations.flatMap((obligation): readonly Charge[] => {
+      if (obligation.kind !== 'approval') return chargesOf(obligation, principal);
+      const counted = obligation.beyond.filter(({ requirement }) => !lifted.includes(requirement));
+      return counted.flatMap(({ limits }) => limits.flatMap((limit) => chargesOf(limit, principal)));
     }),
   );
   return charges.length === 0 ? undefined : takeAll(allows.length === 1 ? charges : addedUp(charges), store);
+}
+
+function chargesOf(obligation: Obligation, principal: Principal): readonly Charge[] {
+  if (obligation.kind === 'budget') return [budgetCharge(obligation, principal)];
+  if (obligation.kind !== 'rate') return [];
+  const { limit } = obligation;
+  const key = countKey([limit.rule], limit.per, principal);
+  return [{ key, window: limit, rule: limit.rule }];
+}
+
+/**
+ * What the rules ask that ask about calls beyond their limits, if this is one. Counts nothing: that is done when the call
+ * goes on. A store that is unavailable is a refusal.
+ */
+export async function findBeyondLimits(
+  beyond: readonly LimitedRequirement[],
+  principal: Principal,
+  store: LimitStore,
+): Promise<readonly ApprovalRequirement[] | Deny> {
+  const asked: ApprovalRequirement[] = [];
+  for (const { requirement, limits } of beyond) {
+    const charges = limits.flatMap((limit) => chargesOf(limit, principal));
+    const refused = await takeAll(charges.map(withoutAmount), store);
+    if (refused?.reason === 'store-unavailable') return refused;
+    if (refused !== undefined) asked.push(requirement);
+  }
+  return asked;
+}
+
+/** Whether a charge would be taken, as a charge that takes nothing. */
+function withoutAmount(charge: Charge): Charge {
+  const { count, amount = 1 } = charge.window;
+  return { ...charge, window: { ...charge.window, count: count - amount, amount: 0 } };
 }
 
 async function takeAll(charges: readonly Charge[], store: LimitStore): Promise<Deny | undefined> {

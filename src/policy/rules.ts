@@ -119,7 +119,14 @@ export type RequireRule = RuleBase & {
   /** What the captures read of the arguments. */
   readonly captureReads: ArgumentReads | undefined;
   /** Who has to say yes, and what the rule tells that person. */
-  readonly approval: { readonly terms: ApprovalTerms; readonly reason: string | undefined } | undefined;
+  readonly approval:
+    | {
+        readonly terms: ApprovalTerms;
+        readonly reason: string | undefined;
+        /** Only a call that its limits would refuse is asked about. */
+        readonly isBeyondLimits: boolean;
+      }
+    | undefined;
 };
 
 export type Rule = AllowRule | DenyRule | RequireRule;

@@ -4,6 +4,7 @@
 
 import type { InspectionProfile } from '../config/settings.js';
 import { type GuardInput, type GuardOutcome, guardArguments } from '../inspection/requests.js';
+import { APPROVABLE_METHODS, type ApprovalRequirement } from '../policy/approval-terms.js';
 import { MAX_MENDED, type MendedArguments, mendArguments } from '../policy/argument-mending.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import { allowedServerRequestsFor } from '../policy/decide.js';
@@ -16,7 +17,7 @@ import {
   refuseWith,
 } from '../policy/decision.js';
 import type { Catalog } from '../policy/definitions.js';
-import { type AuthorizedRequest, enforce } from '../policy/obligations.js';
+import { type Approved, type AuthorizedRequest, enforce, findBeyondLimits } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
 import { addInspection, type RecordFacts, type Staged } from '../policy/record.js';
 import { isAppUri } from '../policy/uris.js';
@@ -510,11 +511,30 @@ export function enforceObligations(subject: ClientMessage, decided: DecidedReque
   return after(hasFlows ? enforceFlows(call, principal, restored) : { outcome: restored }, (flowed) => {
     const { outcome: passed, facts } = flowed;
     if (passed.kind === 'refused') return { outcome: passed, facts };
-    const asked = approvableOf(principal, allow, passed, flowed.requirements);
-    return asked === undefined
-      ? after(settle(call, { principal, allow, passed, isApproved: false }), (outcome) => ({ outcome, facts }))
-      : settleApproved(call, allow, asked, facts);
+    const asked = allow.obligations.length === 0 ? NOTHING_BEYOND : askedBeyond(call, principal, allow, passed);
+    return after(asked, (beyond) => {
+      if ('verdict' in beyond) return { outcome: { kind: 'refused', stage: 'settle', deny: beyond }, facts };
+      const others = beyond.length === 0 ? flowed.requirements : [...(flowed.requirements ?? []), ...beyond];
+      const approvable = approvableOf(principal, allow, passed, others);
+      return approvable === undefined
+        ? after(settle(call, { principal, allow, passed }), (outcome) => ({ outcome, facts }))
+        : settleApproved(call, allow, approvable, { lifted: beyond, facts });
+    });
   });
+}
+
+const NOTHING_BEYOND: readonly ApprovalRequirement[] = Object.freeze([]);
+
+/** What rules ask that ask about a call beyond their limits. */
+function askedBeyond(
+  call: RequestContext<'limits'>,
+  principal: Principal,
+  allow: Allow,
+  { rule }: AdmittedMessage,
+): readonly ApprovalRequirement[] | Deny | Promise<readonly ApprovalRequirement[] | Deny> {
+  const beyond = approvalOf(allow)?.beyond ?? [];
+  if (beyond.length === 0 || !APPROVABLE_METHODS.has(rule.method)) return NOTHING_BEYOND;
+  return findBeyondLimits(beyond, principal, call.ports.limits);
 }
 
 /** A yes is found first and used last, so that no limit uses it up for nothing. */
@@ -522,12 +542,15 @@ async function settleApproved(
   call: RequestContext<AnyPort>,
   allow: Allow,
   asked: Approvable,
-  facts: readonly RecordFacts[] = [],
+  {
+    lifted,
+    facts = [],
+  }: { readonly lifted: readonly ApprovalRequirement[]; readonly facts: readonly RecordFacts[] | undefined },
 ): Promise<Staged<AuthorizedRequest>> {
   const { principal, admitted: passed } = asked;
   const approval = take(call, await findApproval(call, asked));
   if ('kind' in approval) return { outcome: approval, facts };
-  const outcome = await settle(call, { principal, allow, passed, isApproved: true });
+  const outcome = await settle(call, { principal, allow, passed, approved: { isApproved: true, lifted } });
   const unused = 'kind' in outcome ? undefined : await approval.use();
   return { outcome: unused ?? outcome, facts };
 }
@@ -536,17 +559,17 @@ type Settling = {
   readonly principal: Principal;
   readonly allow: Allow;
   readonly passed: AdmittedMessage;
-  readonly isApproved: boolean;
+  readonly approved?: Approved;
 };
 
 /** The limits of the decision, and that a server request is answered only once. */
 function settle(
   call: RequestContext<AnyPort>,
-  { principal, allow, passed, isApproved }: Settling,
+  { principal, allow, passed, approved }: Settling,
 ): AuthorizedRequest | Refusal | Promise<AuthorizedRequest | Refusal> {
   const refusal = passed.rule.method === 'initialize' ? limitInitialize(call) : undefined;
   if (refusal !== undefined) return refusal;
-  return after(enforce(allow, passed, principal, call.ports, call.named?.allows, isApproved), (enforced) => {
+  return after(enforce(allow, passed, principal, call.ports, call.named?.allows, approved), (enforced) => {
     const outcome: AuthorizedRequest | Refusal =
       'verdict' in enforced ? { kind: 'refused', stage: 'settle', deny: enforced } : enforced;
     const replayed = passed.serverRequestId === undefined ? undefined : refuseReplay(call);

@@ -43,6 +43,8 @@ export const policyEffects: Readonly<Record<string, string>> = {
     'unit/config/policies.test.ts > an approval is what a rule and a flow say',
   '{rules,flows}[].approval.reviewers.groups':
     'unit/config/policies.test.ts > an approval is what a rule and a flow say',
+  'rules[].approval.asks': 'unit/config/policies.test.ts > an approval is what a rule and a flow say',
+  'flows[].approval.asks': 'unit/config/policies.test.ts > an approval is what a rule and a flow say',
   'flows[].reason': 'unit/config/policies.test.ts > an approval is what a rule and a flow say',
   'rules[].inspect': 'integration/effects-of-settings.test.ts > acts on what it is about',
   'rules[].maxResultBytes': 'attacks/rules-hold-beside-the-result.test.ts > caps the bytes of an error',

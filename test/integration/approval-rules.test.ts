@@ -18,6 +18,12 @@ rules:
   - {id: by-name, effect: require, who: {subjects: [ada, ann]}, what: {upstreams: ["*"], tools: [write_record], resources: ["**"], prompts: ["*"]}, ${FOR}}
   - {id: destroys, effect: require, who: {subjects: [bob]}, what: {upstreams: ["*"], tools: ["*"]}, when: tool.annotations.destructiveHint, ${FOR}}
   - {id: secrets, effect: require, who: {subjects: [carl]}, what: {upstreams: ["*"], tools: ["*"]}, when: size(findings) > 0, ${FOR}}
+  - id: often
+    effect: require
+    who: {subjects: [hana]}
+    what: {upstreams: ["*"], tools: [read_record]}
+    limits: {rate: 2/h, budget: {name: reads, cost: '1.0', max: 9}}
+    approval: {by: reviewer, asks: beyond-limits}
 `;
 const FLOWS = `version: 1
 policy: flows
@@ -80,6 +86,16 @@ describe('a call that a rule asks about', () => {
       .replace(/[^A-Za-z0-9]/g, 'x')
       .slice(0, 36)}`;
     expect(reasonOf(await call('carl', 'write_record', { ...WRITE, text: secret }))).toBe('approval-required');
+  });
+});
+
+describe('a rule that asks beyond its limits', () => {
+  it('[AR-02] counts what is within them, and asks about the rest', async () => {
+    rig.upstream.forget();
+    const outcomes = [];
+    for (let count = 0; count < 4; count += 1) outcomes.push(reasonOf(await call('hana', 'read_record', READ)));
+    expect(outcomes).toEqual([undefined, undefined, 'approval-required', 'approval-required']);
+    expect(rig.upstream.uses()).toHaveLength(2);
   });
 });
 

@@ -322,7 +322,9 @@ function renderRules(rules: readonly PlacedRule[]): string {
     ),
     ...(approval === undefined || state === 'fails'
       ? []
-      : [`    ${MAY_ASK[state]} (${describeTerms(approval.terms)})`]),
+      : [
+          `    ${MAY_ASK[state]}${approval.isBeyondLimits ? ' beyond its limits' : ''} (${describeTerms(approval.terms)})`,
+        ]),
     ...(limit === undefined
       ? []
       : [`    limit: ${limit.count} in ${limit.windowMs / 1000} s per ${limit.per}, not counted here`]),

@@ -343,7 +343,10 @@ function outcomeOf(decision: Decision, areLimitsExhausted: boolean): Outcome {
     const { verdict, reason, advice } = decision;
     return { verdict, reason, ...named, advice };
   }
-  const askers = approvalOf(decision)?.requirements.map((one) => one.rule) ?? [];
+  const { requirements = [], beyond = [] } = approvalOf(decision) ?? {};
+  const askers = [...requirements, ...(areLimitsExhausted ? beyond.map(({ requirement }) => requirement) : [])].map(
+    (one) => one.rule,
+  );
   if (askers[0] !== undefined) return { verdict: 'approve', rule: askers[0], askers };
   const rated = decision.obligations.find(({ kind }) => kind === 'rate');
   if (!areLimitsExhausted || rated?.kind !== 'rate') return { verdict: 'allow', ...named };

@@ -199,7 +199,13 @@ const BASE = {
   ),
 };
 
-const APPROVAL_TIMES = {
+const APPROVAL_KEYS = {
+  asks: Type.Optional(
+    oneOfStrings(
+      'Of a rule with `limits`: `beyond-limits` lets calls within its limits pass, and asks about a call that they would refuse, which is then not counted. By default every call is asked about, and refused beyond the limits.',
+      ['beyond-limits'],
+    ),
+  ),
   expires: duration(
     'How long the question can be answered, and how long a no holds for the same call; at most 7d.',
     '10m',
@@ -241,7 +247,7 @@ const APPROVAL = union('by', 'Who has to say yes before a request is forwarded.'
         ['login', 'client'],
         { default: 'login' },
       ),
-      ...APPROVAL_TIMES,
+      ...APPROVAL_KEYS,
       remember: REMEMBER,
     },
     { title: 'an approval by the caller' },
@@ -256,7 +262,7 @@ const APPROVAL = union('by', 'Who has to say yes before a request is forwarded.'
         }),
       ),
       count: count('How many persons have to say yes.', { min: 1, max: 3 }, 1),
-      ...APPROVAL_TIMES,
+      ...APPROVAL_KEYS,
     },
     { title: 'an approval by a reviewer' },
   ),

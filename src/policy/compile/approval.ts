@@ -38,7 +38,9 @@ export function compileApproval(
   checkTerms(approval, report);
   checkLogins(approval, who.issuers, context, report);
   if (when?.reads.readsFindings === true) checkFindings(written, report);
-  return { terms: termsOf(approval), reason };
+  const isBeyondLimits = approval.asks === 'beyond-limits';
+  if (isBeyondLimits) checkLimits(written, report);
+  return { terms: termsOf(approval), reason, isBeyondLimits };
 }
 
 function checkTargets(what: WhatDocument, approval: ApprovalDocument, report: ReportDiagnostic): void {
@@ -49,6 +51,12 @@ function checkTargets(what: WhatDocument, approval: ApprovalDocument, report: Re
   const hasArguments = what.tools !== undefined || what.prompts !== undefined;
   if (approval.remember !== 'none' && approval.remember.same && !hasArguments)
     report(['approval', 'remember', 'same'], 'error', 'only tools and prompts have arguments');
+}
+
+/** A rule that asks beyond its limits has some, and they count calls. */
+function checkLimits({ limits, what }: RequireDocument, report: ReportDiagnostic): void {
+  if (limits === undefined) report(['approval', 'asks'], 'error', 'the rule has no limits: add limits, or remove this');
+  if (isOfServer(what)) report(['approval', 'asks'], 'error', 'requests of servers are always asked about');
 }
 
 /** Whether a rule names requests of servers about which somebody can be asked. */
@@ -94,6 +102,7 @@ export function compileFlowApproval(
   }
   checkTerms(approval, report);
   checkLogins(approval, undefined, context, report);
+  if (approval.asks !== undefined) report(['approval', 'asks'], 'error', 'a flow has no limits');
   if (approval.by === 'caller' && approval.proof === 'client')
     report(
       ['approval', 'proof'],

@@ -123,7 +123,12 @@ type RuleBase = {
   readonly when?: string;
 };
 
-type ApprovalTimes = { readonly expiresMs: number; readonly useMs: number };
+type ApprovalTimes = {
+  readonly expiresMs: number;
+  readonly useMs: number;
+  /** By default every call. */
+  readonly asks?: 'beyond-limits';
+};
 
 /** Whom a rule or flow asks, with the defaults. */
 export type ApprovalDocument =

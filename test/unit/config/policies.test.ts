@@ -345,7 +345,8 @@ rules:
     effect: require
     who: {anyone: true}
     what: {upstreams: [github], tools: [t]}
-    approval: {by: reviewer, reviewers: {groups: [ops]}, count: 2, expires: 5m, use: 30s}
+    limits: {rate: 3/h}
+    approval: {by: reviewer, asks: beyond-limits, reviewers: {groups: [ops]}, count: 2, expires: 5m, use: 30s}
 labels: {github: [egress]}
 flows:
   - id: out
@@ -374,7 +375,7 @@ flows:
     expect(mine).toMatchObject({
       approval: { reason: 'It is gone for good.', terms: { by: 'caller', proof: 'client', remember, ...times } },
     });
-    expect(theirs).toMatchObject({ approval: { terms: byReviewers } });
+    expect(theirs).toMatchObject({ approval: { terms: byReviewers, isBeyondLimits: true } });
     expect(policies.flows?.of('github', 'tool', 't').flows).toMatchObject([
       { approval: { rule: 'ask/out', reason: 'It leaves the house.', terms: byReviewers } },
       { approval: { rule: 'ask/own', terms: { by: 'caller', proof: 'login', remember: undefined, ...times } } },

@@ -64,6 +64,7 @@ describe('a decision about a call that a rule asks about', () => {
     expect(approvalOf(decision)).toEqual({
       kind: 'approval',
       isPending: false,
+      beyond: [],
       rules: expect.stringMatching(/^[0-9a-f]{64}$/),
       requirements: [
         {
@@ -85,6 +86,33 @@ describe('a decision about a call that a rule asks about', () => {
     const digestOf = (decision: Decision) => decision.verdict === 'allow' && approvalOf(decision)?.rules;
     expect(digestOf(ask(rules))).not.toBe(digestOf(ask([ALLOW, ruleThat()])));
     expect(digestOf(ask([...rules].reverse()))).toBe(digestOf(ask(rules)));
+  });
+
+  it('[AR-02] names what is asked beyond limits, which then refuse nothing', () => {
+    const rate = { count: 3, windowMs: 60_000 };
+    const budget = { name: 'spend', cost: 'args.n', per: 'subject', withinMs: 9, max: 5 } as const;
+    const soft = ruleThat({
+      ...{ limits: { per: 'client', rate, budget } },
+      approval: { ...REVIEWER, asks: 'beyond-limits' },
+    });
+    const hard = { ...CAPPED, limits: { per: 'subject', rate: { count: 9, windowMs: 9 } } } as const;
+    const decision = ask([ALLOW, soft, hard], { args: { n: 2 } });
+    if (decision.verdict === 'deny') throw new Error('denied');
+    expect(decision.obligations.filter(({ kind }) => kind === 'rate' || kind === 'budget')).toEqual([
+      { kind: 'rate', limit: { rule: 'main/cap', count: 9, windowMs: 9, per: 'subject' } },
+    ]);
+    const { requirements, beyond } = approvalOf(decision) ?? {};
+    expect(requirements).toEqual([]);
+    expect(beyond).toMatchObject([
+      {
+        requirement: { rule: 'main/ask' },
+        limits: [
+          { kind: 'rate', limit: { ...rate, per: 'client', rule: 'main/ask' } },
+          { kind: 'budget', cost: 2, budget: { name: 'spend', max: 5 } },
+        ],
+      },
+    ]);
+    expect(requireApproval(decision)).toBeUndefined();
   });
 
   it('[AR-02] grants nothing', () => {

@@ -51,7 +51,7 @@ describe('a rule that asks', () => {
   ])('[AR-01] carries whom a rule asks: %s', (_, approval, terms) => {
     const { found, rule } = compile(ruleThat({ approval, reason: 'It is gone for good.' }));
     expect(found.filter((line) => line.startsWith('error'))).toEqual([]);
-    expect(rule.approval).toEqual({ terms, reason: 'It is gone for good.' });
+    expect(rule.approval).toEqual({ terms, reason: 'It is gone for good.', isBeyondLimits: false });
   });
 
   it.each<[string, WhatDocument, ApprovalDocument]>([
@@ -129,6 +129,20 @@ describe('a rule that asks', () => {
         (key) =>
           `error ${key}: a rule that reads findings is evaluated after inspection, when it can only ask: put this into a rule of its own`,
       ),
+    ],
+    [
+      'a question beyond limits that the rule does not have',
+      { approval: { ...REVIEWER, asks: 'beyond-limits' } },
+      ['error approval.asks: the rule has no limits: add limits, or remove this'],
+    ],
+    [
+      'limits beyond which a server is asked about',
+      {
+        what: { sampling: true },
+        limits: { per: 'subject', rate: { count: 1, windowMs: 1 } },
+        approval: { ...REVIEWER, asks: 'beyond-limits' },
+      },
+      ['error approval.asks: requests of servers are always asked about'],
     ],
     [
       'findings of a server request',
@@ -319,6 +333,11 @@ describe('a flow that asks', () => {
       'a caller, who is remembered',
       { effect: 'approve', approval: { ...CALLER, remember: { forMs: 1 } } },
       ['flows.0.approval.remember: a yes lifts a flow once, and is not remembered'],
+    ],
+    [
+      'beyond limits',
+      { effect: 'approve', approval: { ...REVIEWER, asks: 'beyond-limits' } },
+      ['flows.0.approval.asks: a flow has no limits'],
     ],
     [
       'for too long',
