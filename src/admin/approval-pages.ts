@@ -158,9 +158,9 @@ function answerForms(
   const needs = count === 1 ? undefined : html`<p>The rule needs ${count} different reviewers.</p>`;
   const grant =
     obstacle === undefined
-      ? html`<form method="post" action="${APPROVALS_PATH}/${id}/grant">${formTokenField(formToken)}<button>Grant this request once</button></form>`
+      ? html`<form class="stack" method="post" action="${APPROVALS_PATH}/${id}/grant">${formTokenField(formToken)}<button>Grant this request once</button></form>`
       : html`<p class="panel">${describeRefusal(obstacle).error}</p>`;
   return html`<h2>Answer</h2>
 ${needs}${grant}
-<form method="post" action="${APPROVALS_PATH}/${id}/deny">${formTokenField(formToken)}<button class="danger">Deny this request</button></form>`;
+<form class="stack" method="post" action="${APPROVALS_PATH}/${id}/deny">${formTokenField(formToken)}<button class="danger">Deny this request</button></form>`;
 }

@@ -5,6 +5,10 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import type { AdminApiPorts } from '../../src/cli/admin-client.js';
+import { approvalsCommand } from '../../src/cli/approvals.js';
+import { buildProgram } from '../../src/cli/program.js';
+import { DISK_FILES } from '../../src/config/files.js';
 import { formTokenOf, logIn, TestBrowser } from '../support/console-rig.js';
 import { type ReviewRig, secondsAgo, startReview } from '../support/review-rig.js';
 import { PATIENT } from '../support/timing.js';
@@ -80,6 +84,60 @@ describe('a call that is put to a reviewer', () => {
     await review.call(args);
     expect(await review.waiting()).toEqual([]);
     expect((await review.ask('POST', `/api/approvals/${id}/deny`, review.breakGlass)).status).toBe(409);
+  });
+
+  it('[APR-73] is listed, shown and granted by the command line', async () => {
+    const args = { id: 'five', text: `by command ${HOSTILE}` };
+    await review.call(args);
+    const token = await review.adminToken({ sub: 'rev', groups: ['leads'], auth_time: secondsAgo(5) });
+    const run = async (...argv: readonly string[]) => {
+      const printed = { out: '', err: '' };
+      const io = {
+        ...{ env: { SALLYPORT_ADMIN_TOKEN: token }, cwd: review.rig.gateway.folder, isTty: false },
+        stdout: (text: string) => void (printed.out += text),
+        stderr: (text: string) => void (printed.err += text),
+      };
+      const ask: AdminApiPorts['ask'] = async (url, { method, token: sent, body }) => {
+        const headers = { authorization: `Bearer ${sent}`, 'content-type': 'application/json' };
+        const response = await fetch(url, { method, headers, ...(body === undefined ? {} : { body }) });
+        return { status: response.status, text: await response.text() };
+      };
+      const command = approvalsCommand(io, { files: DISK_FILES, ask });
+      const code = await buildProgram(io, [command]).run(['approvals', ...argv, '--url', review.url]);
+      return { code, ...printed };
+    };
+    const id = await waitingOf(review);
+    expect(await run('list')).toMatchObject({ code: 0, out: expect.stringContaining(`${id} waits for reviewer`) });
+    const shown = await run('show', id);
+    expect(shown.out).toContain('by command </pre><script>');
+    for (const hidden of ['\u202e', '\u200b']) expect(shown.out).not.toContain(hidden);
+    expect(await run('grant', id)).toMatchObject({ code: 0, out: expect.stringContaining(`granted ${id}`) });
+    expect((await run('grant', id)).code).toBe(1);
+    expect((await review.call(args)).message).toMatchObject({ result: {} });
+  });
+
+  it('[APR-75] is warned of where a reviewer could be the caller at another issuer', async () => {
+    const found = (await review.rig.gateway.reload()).map(({ message }) => message);
+    expect(found).toContainEqual(expect.stringContaining('one person cannot be told at idp and test'));
+  });
+
+  it('[APR-81] waits for no receiver: one that redirects, hangs or floods delays nothing', async () => {
+    const { receiver } = review;
+    const count = receiver.messages.length;
+    receiver.respond = (response, sent) => {
+      if (sent === count + 1) response.writeHead(307, { location: './elsewhere' }).end();
+      else if (sent === count + 2) response.writeHead(200).end(Buffer.alloc(10 * 1024 * 1024));
+    };
+    for (const id of ['six', 'seven', 'eight']) {
+      expect((await review.call({ id, text: 'x' })).status).toBe(200);
+      await expect.poll(() => receiver.messages.length, PATIENT).toBeGreaterThan(count);
+    }
+    await expect.poll(() => receiver.messages.length, PATIENT).toBe(count + 3);
+    const failed = 'sallyport_approval_messages_total{outcome="failed"} 1';
+    await expect.poll(() => review.rig.gateway.metrics(), PATIENT).toContain(failed);
+    expect(review.rig.gateway.log()).not.toContain('path-that-is-secret');
+    receiver.respond = (response) => response.writeHead(200).end();
+    for (const id of await review.waiting()) await review.ask('POST', `/api/approvals/${id}/deny`, review.breakGlass);
   });
 
   it('[APR-80] tells a receiver by a signed message, whose link leads to the page after a login', async () => {
