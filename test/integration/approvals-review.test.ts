@@ -14,6 +14,7 @@ import { type ReviewRig, secondsAgo, startReview } from '../support/review-rig.j
 import { PATIENT } from '../support/timing.js';
 import { makeAuthority } from '../support/tls.js';
 import { shared, withStarted } from '../support/with-gateway.js';
+import { terminal } from '../unit/cli/console.js';
 
 const HOSTILE = '</pre><script>alert(1)</script>"\'\u202e\u200b';
 
@@ -91,12 +92,7 @@ describe('a call that is put to a reviewer', () => {
     await review.call(args);
     const token = await review.adminToken({ sub: 'rev', groups: ['leads'], auth_time: secondsAgo(5) });
     const run = async (...argv: readonly string[]) => {
-      const printed = { out: '', err: '' };
-      const io = {
-        ...{ env: { SALLYPORT_ADMIN_TOKEN: token }, cwd: review.rig.gateway.folder, isTty: false },
-        stdout: (text: string) => void (printed.out += text),
-        stderr: (text: string) => void (printed.err += text),
-      };
+      const io = terminal({ env: { SALLYPORT_ADMIN_TOKEN: token }, cwd: review.rig.gateway.folder });
       const ask: AdminApiPorts['ask'] = async (url, { method, token: sent, body }) => {
         const headers = { authorization: `Bearer ${sent}`, 'content-type': 'application/json' };
         const response = await fetch(url, { method, headers, ...(body === undefined ? {} : { body }) });
@@ -104,7 +100,7 @@ describe('a call that is put to a reviewer', () => {
       };
       const command = approvalsCommand(io, { files: DISK_FILES, ask });
       const code = await buildProgram(io, [command]).run(['approvals', ...argv, '--url', review.url]);
-      return { code, ...printed };
+      return { code, out: io.out(), err: io.err() };
     };
     const id = await waitingOf(review);
     expect(await run('list')).toMatchObject({ code: 0, out: expect.stringContaining(`${id} waits for reviewer`) });
