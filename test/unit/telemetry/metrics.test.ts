@@ -217,6 +217,10 @@ describe('createMetrics', () => {
     emitTo(metrics, 'blocksCounted', { target: 'tool', count: 2 });
     emitTo(metrics, 'storeChecked', { isUnreachable: true });
     emitTo(metrics, 'approval', { change: 'granted', approval: sampleApproval(), answer: sampleAnswer() });
+    emitTo(metrics, 'reviewersNotified', {
+      webhook: 'team',
+      outcome: 'delivered',
+    } as GatewayEvents['reviewersNotified']);
     emitTo(metrics, 'approvalsCounted', {
       waiting: { caller: { count: 0, oldestMs: 0 }, reviewer: { count: 3, oldestMs: 1_500 } },
     });
