@@ -280,6 +280,10 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
     const { demoServerCommand } = await import('./cli/dev.js');
     return demoServerCommand(io, servePorts('error'));
   },
+  async 'demo-issuer'() {
+    const { demoIssuerCommand } = await import('./cli/dev.js');
+    return demoIssuerCommand(io, { ...servePorts('error'), fetchDocument });
+  },
   async validate() {
     const { validateCommand } = await import('./cli/validate.js');
     return validateCommand(io, await validatePorts());

@@ -18,7 +18,7 @@ import {
   readForm,
 } from '../http/browser.js';
 import { createBrowserLogin, type LoginClient, type PendingLogin } from '../http/browser-login.js';
-import { formTokenField, type Html, html, htmlDocument, seeOther } from '../http/html.js';
+import { continueAt, formTokenField, type Html, html, htmlDocument, seeOther } from '../http/html.js';
 import { MAX_FORM_BYTES } from '../http/request-checks.js';
 import {
   type AnswerOutcome,
@@ -177,7 +177,7 @@ ${other}
     if (typeof begun === 'string') return noLogin(begun, caller.issuerName);
     const pending = cookies.namesOf(browser, LOGIN_COOKIE);
     const over = pending.slice(0, Math.max(0, pending.length + 1 - MAX_PENDING)).map(cookies.clear);
-    return seeOther(begun.url, { ...PRIVATE, 'set-cookie': [...over, begun.cookie] });
+    return continueAt(begun.url, 'Log in at your issuer', { 'set-cookie': [...over, begun.cookie] });
   }
 
   function noLogin(why: 'unknown' | 'unavailable' | 'pairwise', issuer: string): PlainResponse {

@@ -1,8 +1,8 @@
 // `sallyport dev`: runs a gateway on loopback with the development issuer, for evaluation: in front of a server that is
 // reached by HTTP, or of one that a command starts. Writes ordinary files to a temporary folder, pins what the server
 // offers at that moment, and serves them; prints the configuration of clients by name, and a line for each decision. Only
-// this command can load the issuer; `serve` cannot. Also `sallyport demo-server`, which serves the MCP server of the demo
-// alone. docs/reference/commands.md#dev.
+// this command can load the issuer; `serve` cannot. Also `sallyport demo-server` and `demo-issuer`, which serve the MCP
+// server of the demo and the development issuer alone. docs/reference/commands.md#dev.
 
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -32,6 +32,7 @@ import {
   writeDevPolicy,
 } from '../dev/files.js';
 import { type DevIssuer, startIssuer } from '../dev/issuer.js';
+import { LOGIN_CLIENT } from '../dev/issuer-grants.js';
 import { runTour } from '../dev/tour.js';
 import { isReason, REASONS } from '../policy/reasons.js';
 import type { ProcessPorts } from '../stdio/server-process.js';
@@ -554,6 +555,47 @@ export function demoServerCommand(io: CliIo, ports: Pick<ServePorts, 'untilSigna
       command
         .option('--port <port>', `port of the server (default: ${DEFAULT_DEMO_PORT})`, readPort)
         .action(async (options: { port?: number }) => finish(await runDemoServer(options, io, ports)));
+    },
+  };
+}
+
+const DEFAULT_ISSUER_PORT = 9000;
+/** One person who calls, and one who reviews. */
+const ISSUER_USERS = [
+  { name: 'alice', groups: ['staff'], scopes: [] },
+  { name: 'rita', groups: ['reviewers'], scopes: [] },
+] as const;
+
+/** Runs until a signal ends it. The exit code is that of the signal, or 1 if the port cannot be opened. */
+async function runDemoIssuer(
+  { port = DEFAULT_ISSUER_PORT }: { readonly port?: number },
+  io: CliIo,
+  ports: Pick<DevPorts, 'untilSignal' | 'fetchDocument'>,
+): Promise<number> {
+  const terminated = ports.untilSignal();
+  const started = startIssuer({ users: ISSUER_USERS, fetchDocument: ports.fetchDocument, port });
+  const issuer = await started.catch((error: NodeJS.ErrnoException) => error);
+  if (issuer instanceof Error) return failToListen(port, issuer, io);
+  const people = ISSUER_USERS.map(({ name, groups }) => `${name} (group ${groups.join(', ')})`);
+  io.stdout(`demo issuer listening on ${issuer.issuer}
+people     ${people.join(' and ')}; nobody has a password
+logins     client id ${LOGIN_CLIENT}, with any client secret
+tokens     curl -sS ${issuer.issuer}/token -d grant_type=password -d username=${ISSUER_USERS[0].name} -d resource=AUDIENCE
+`);
+  const code = await terminated;
+  await issuer.close();
+  return code;
+}
+
+export function demoIssuerCommand(io: CliIo, ports: Pick<DevPorts, 'untilSignal' | 'fetchDocument'>): Command {
+  return {
+    name: 'demo-issuer',
+    summary: 'Serve the development issuer on loopback, without a gateway.',
+    examples: ['sallyport demo-issuer --port 9000'],
+    configure(command, finish) {
+      command
+        .option('--port <port>', `port of the issuer (default: ${DEFAULT_ISSUER_PORT})`, readPort)
+        .action(async (options: { port?: number }) => finish(await runDemoIssuer(options, io, ports)));
     },
   };
 }

@@ -290,6 +290,12 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
     130: 'Ended by SIGINT.',
     143: 'Ended by SIGTERM.',
   },
+  'demo-issuer': {
+    1: 'The port is in use.',
+    129: 'Ended because the terminal was closed.',
+    130: 'Ended by SIGINT.',
+    143: 'Ended by SIGTERM.',
+  },
   validate: {
     0: 'No errors.',
     1: 'Errors; with --strict, warnings too.',

@@ -1,13 +1,14 @@
 // The clients and grants of the development issuer, and the key that signs its tokens. Clients are public:
 // registered dynamically, or identified by the URL of a metadata document. Grants are authorization code with PKCE
 // and refresh tokens: a code works once, for one client, one redirect and one resource; no consent is asked for.
-// Kept in memory; no HTTP here. RFC 7591 §2 and §3.2.1 (the server may replace requested values), RFC 8252 §7.1 and
+// Besides these clients there is the gateway itself, at which people log in: the issuer asks them who they are, and they
+// say it without a password. Kept in memory; no HTTP here. RFC 7591 §2 and §3.2.1 (the server may replace requested values), RFC 8252 §7.1 and
 // §7.3, draft-ietf-oauth-client-id-metadata-document §3 and §4, MCP 2025-11-25, authorization (clients); RFC 6749
-// §4.1 and §6, RFC 7636 §4, RFC 8707 §2, RFC 9207 §2, RFC 9700 §4.14.2 (grants); RFC 9068 §2, RFC 7517 §5 (tokens
+// §4.1, §4.3 and §6, RFC 7636 §4, RFC 8707 §2, RFC 9207 §2, RFC 9700 §4.14.2 (grants); RFC 9068 §2, RFC 7517 §5 (tokens
 // and keys).
 
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { isObject } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounds.js';
 
@@ -17,7 +18,21 @@ const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]', 'loca
 /** Schemes that a browser would not hand to an application on this machine. */
 const FOREIGN_SCHEMES: ReadonlySet<string> = new Set(['https:', 'javascript:', 'data:', 'file:']);
 
-export type PublicClient = { readonly id: string; readonly redirectUris: readonly string[] };
+export type PublicClient = {
+  readonly id: string;
+  readonly redirectUris: readonly string[];
+  /** People log in at it with OpenID Connect: each time they are asked who they are. */
+  readonly isLogin?: true;
+};
+
+/** The gateway as a client of the issuer; any secret will do, because codes are bound to PKCE and to this machine. */
+export const LOGIN_CLIENT = 'sallyport-login';
+const LOGIN_PATHS = ['/login/callback', '/.well-known/sallyport/approve/callback'];
+const GATEWAY: PublicClient = {
+  id: LOGIN_CLIENT,
+  redirectUris: ['127.0.0.1', 'localhost'].flatMap((host) => LOGIN_PATHS.map((path) => `http://${host}${path}`)),
+  isLogin: true,
+};
 
 type ClientRegistry = {
   /** The response to a registration, or undefined if the request is invalid. */
@@ -79,7 +94,7 @@ export function createClientRegistry(): ClientRegistry {
         token_endpoint_auth_method: 'none',
       };
     },
-    find: (id) => clients.get(id),
+    find: (id) => (id === LOGIN_CLIENT ? GATEWAY : clients.get(id)),
   };
 }
 
@@ -148,6 +163,10 @@ export type Grant = {
   readonly resource: string;
   readonly groups: readonly string[];
   readonly scopes: readonly string[];
+  /** When the person said who they are, in seconds since the epoch; absent where nobody was asked. */
+  readonly authTime?: number;
+  /** Of a login with OpenID Connect. */
+  readonly nonce?: string | undefined;
 };
 
 export type OAuthError = { readonly error: string; readonly error_description: string };
@@ -158,12 +177,19 @@ export type Parameters = ReadonlyMap<string, string>;
 type Authorization =
   | { readonly kind: 'redirect'; readonly location: string }
   /** The redirect URI cannot be trusted, so the error is shown to the user. */
-  | { readonly kind: 'refused'; readonly error: OAuthError };
+  | { readonly kind: 'refused'; readonly error: OAuthError }
+  /** The person has to say first who they are. */
+  | { readonly kind: 'asked' };
 
 type GrantService = {
-  /** `client` is the one that the request names; `undefined` if it is unknown. */
-  authorize(parameters: Parameters, client: PublicClient | undefined): Authorization;
+  /**
+   * `client` is the one that the request names; `undefined` if it is unknown. `person` is who somebody has just said that
+   * they are.
+   */
+  authorize(parameters: Parameters, client: PublicClient | undefined, person?: string): Authorization;
   redeem(parameters: Parameters, clientId: string): Grant | OAuthError;
+  /** What a person gets who says who they are at the token endpoint: for terminals, in place of a browser. */
+  logIn(parameters: Parameters): Grant | OAuthError;
 };
 
 type Code = {
@@ -204,7 +230,7 @@ function grantScopes(requested: string | undefined, held: readonly string[]): re
   return requested.split(' ').filter((scope) => held.includes(scope));
 }
 
-function findRequestError(parameters: Parameters): OAuthError | undefined {
+function findRequestError(parameters: Parameters, isLogin: boolean): OAuthError | undefined {
   if (parameters.get('response_type') !== 'code') {
     return oauthError('unsupported_response_type', 'Only the response type "code" is known.');
   }
@@ -212,7 +238,8 @@ function findRequestError(parameters: Parameters): OAuthError | undefined {
   if (parameters.get('code_challenge_method') !== 'S256' || !S256_CHALLENGE.test(challenge)) {
     return oauthError('invalid_request', 'PKCE with S256 is required.');
   }
-  if (isResource(parameters.get('resource'))) return undefined;
+  // An ID token is for the client, whatever the access token beside it is for.
+  if (isLogin || isResource(parameters.get('resource'))) return undefined;
   return oauthError('invalid_target', 'Name the resource that the token is for.');
 }
 
@@ -246,16 +273,17 @@ export function createGrantService(issuer: string, users: readonly [DevUser, ...
     return code !== undefined && code.expiresAt > Date.now() ? code : undefined;
   }
 
-  function issueCode(parameters: Parameters, clientId: string, redirectUri: string): string {
-    const hint = parameters.get('login_hint');
-    const user = users.find(({ name }) => name === hint) ?? users[0];
+  function issueCode(parameters: Parameters, client: PublicClient, redirectUri: string, person?: string): string {
+    const named = person ?? parameters.get('login_hint');
+    const user = users.find(({ name }) => name === named) ?? users[0];
     return keepCode({
       grant: {
         subject: user.name,
-        client: clientId,
-        resource: parameters.get('resource') ?? '',
+        client: client.id,
+        resource: parameters.get('resource') ?? issuer,
         groups: user.groups,
         scopes: grantScopes(parameters.get('scope'), user.scopes),
+        ...(client.isLogin === true ? { authTime: nowSeconds(), nonce: parameters.get('nonce') } : {}),
       },
       redirectUri,
       challenge: parameters.get('code_challenge') ?? '',
@@ -264,16 +292,17 @@ export function createGrantService(issuer: string, users: readonly [DevUser, ...
   }
 
   return {
-    authorize(parameters, client) {
+    authorize(parameters, client, person) {
       const redirectUri = parameters.get('redirect_uri') ?? '';
       if (client === undefined || !isRegisteredRedirect(client, redirectUri)) {
         const error = oauthError('invalid_client', 'The client or its redirect URI is unknown.');
         return { kind: 'refused', error };
       }
       const common = { state: parameters.get('state'), iss: issuer };
-      const requestError = findRequestError(parameters);
+      const requestError = findRequestError(parameters, client.isLogin === true);
       if (requestError !== undefined) return redirectTo(redirectUri, { ...requestError, ...common });
-      const code = issueCode(parameters, client.id, redirectUri);
+      if (client.isLogin === true && !users.some(({ name }) => name === person)) return { kind: 'asked' };
+      const code = issueCode(parameters, client, redirectUri, person);
       return redirectTo(redirectUri, { code, ...common });
     },
     redeem(parameters, clientId) {
@@ -288,7 +317,21 @@ export function createGrantService(issuer: string, users: readonly [DevUser, ...
       if (resource === code.grant.resource) return code.grant;
       return oauthError('invalid_target', 'The code was given for another resource.');
     },
+    logIn(parameters) {
+      const user = users.find(({ name }) => name === parameters.get('username'));
+      if (user === undefined) return oauthError('invalid_grant', 'Nobody has this name here.');
+      const resource = parameters.get('resource');
+      if (!isResource(resource)) return oauthError('invalid_target', 'Name the resource that the token is for.');
+      return {
+        ...{ subject: user.name, client: 'terminal', resource, groups: user.groups },
+        ...{ scopes: grantScopes(parameters.get('scope'), user.scopes), authTime: nowSeconds() },
+      };
+    },
   };
+}
+
+function nowSeconds(): number {
+  return Math.floor(Date.now() / 1000);
 }
 
 const REFRESH_LIFETIME_MS = 24 * 60 * 60 * 1000;
@@ -344,30 +387,41 @@ export function createRefreshService(): RefreshService {
 }
 
 export type SignToken = (grant: Grant, lifetimeSeconds: number) => Promise<string>;
+export type TokenSigners = { readonly sign: SignToken; readonly signIdToken: SignToken };
 
-/** Generates a key, which lives as long as the process, with its public JWK Set and a signing function. */
+/** Generates a key, which lives as long as the process, with its public JWK Set and signing functions. */
 export async function createSigner(): Promise<{
   readonly jwks: object;
-  readonly signFor: (issuer: string) => SignToken;
+  readonly signFor: (issuer: string) => TokenSigners;
 }> {
   const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true });
   const kid = randomUUID();
   const jwks = { keys: [{ ...(await exportJWK(publicKey)), kid, alg: 'ES256', use: 'sig' }] };
-  const signFor =
-    (issuer: string): SignToken =>
-    async ({ subject, client, resource, groups, scopes }, lifetimeSeconds) => {
-      const now = Math.floor(Date.now() / 1000);
-      // An expired token must have been issued before it expired.
-      const issuedAt = Math.min(now, now + lifetimeSeconds - 1);
-      return await new SignJWT({ client_id: client, scope: scopes.join(' '), groups })
-        .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt', kid })
-        .setIssuer(issuer)
-        .setSubject(subject)
-        .setAudience(resource)
-        .setJti(randomUUID())
-        .setIssuedAt(issuedAt)
-        .setExpirationTime(now + lifetimeSeconds)
-        .sign(privateKey);
-    };
+  const token = (issuer: string, subject: string, claims: JWTPayload, typ: string, lifetimeSeconds: number) => {
+    const now = nowSeconds();
+    // An expired token must have been issued before it expired.
+    const issuedAt = Math.min(now, now + lifetimeSeconds - 1);
+    return new SignJWT(claims)
+      .setProtectedHeader({ alg: 'ES256', typ, kid })
+      .setIssuer(issuer)
+      .setSubject(subject)
+      .setIssuedAt(issuedAt)
+      .setExpirationTime(now + lifetimeSeconds)
+      .sign(privateKey);
+  };
+  const signFor = (issuer: string): TokenSigners => ({
+    sign({ subject, client, resource, groups, scopes, authTime }, lifetimeSeconds) {
+      const own = { aud: resource, jti: randomUUID(), client_id: client, scope: scopes.join(' '), groups };
+      return token(issuer, subject, { ...own, ...proof(authTime) }, 'at+jwt', lifetimeSeconds);
+    },
+    signIdToken({ subject, client, groups, authTime, nonce }, lifetimeSeconds) {
+      const own = { aud: client, groups, ...proof(authTime), ...(nonce === undefined ? {} : { nonce }) };
+      return token(issuer, subject, own, 'JWT', lifetimeSeconds);
+    },
+  });
   return { jwks, signFor };
+}
+
+function proof(authTime: number | undefined): JWTPayload {
+  return authTime === undefined ? {} : { auth_time: authTime };
 }

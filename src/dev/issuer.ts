@@ -1,10 +1,12 @@
-// The embedded development issuer: an authorization server sufficient for MCP clients on this machine. It
-// approves every login without asking, so it listens on loopback only, accepts only its own host name, and is
-// never loaded by `serve`. Keys live as long as the process. RFC 8414, RFC 7591, RFC 6749, RFC 7636, RFC 8707,
-// RFC 9068, RFC 9207.
+// The embedded development issuer: an authorization server sufficient for MCP clients on this machine, and for people
+// who log in at the gateway with a browser. It approves every login of a client without asking, and knows no passwords,
+// so it listens on loopback only, accepts only its own host name, and is never loaded by `serve`. Keys live as long as
+// the process. RFC 8414, RFC 7591, RFC 6749, RFC 7636, RFC 8707, RFC 9068, RFC 9207; OpenID Connect Core §2 and §3.1.
 
 import type { IncomingMessage } from 'node:http';
 import { createResponder, openApp, type PlainResponse, readText } from '../http/app.js';
+import { isOwnOrigin, readForm } from '../http/browser.js';
+import { html } from '../http/html.js';
 import { parseObject } from '../protocol/jsonrpc.js';
 import {
   createClientRegistry,
@@ -18,13 +20,14 @@ import {
   isDocumentUrl,
   isGrant,
   isLoopbackHost,
+  LOGIN_CLIENT,
   type OAuthError,
   oauthError,
   type Parameters,
   type PublicClient,
   type RefreshService,
   readParameters,
-  type SignToken,
+  type TokenSigners,
 } from './issuer-grants.js';
 
 /**
@@ -40,13 +43,14 @@ function issuerMetadata(issuer: string, takesDocuments: boolean): object {
     jwks_uri: `${issuer}/jwks.json`,
     response_types_supported: ['code'],
     response_modes_supported: ['query'],
-    grant_types_supported: ['authorization_code', 'refresh_token'],
+    grant_types_supported: ['authorization_code', 'refresh_token', 'password'],
     code_challenge_methods_supported: ['S256'],
-    token_endpoint_auth_methods_supported: ['none'],
+    token_endpoint_auth_methods_supported: ['none', 'client_secret_basic', 'client_secret_post'],
     authorization_response_iss_parameter_supported: true,
     client_id_metadata_document_supported: takesDocuments,
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: ['ES256'],
+    claims_supported: ['sub', 'groups', 'auth_time'],
   };
 }
 
@@ -60,6 +64,8 @@ type IssuerOptions = {
   readonly users: readonly [DevUser, ...DevUser[]];
   /** Fetches the documents of clients identified by URL; without it those clients are unknown. */
   readonly fetchDocument?: FetchDocument;
+  /** A free one if absent. */
+  readonly port?: number;
 };
 
 /** The contents of a minted token. Unset values are those of the first user. */
@@ -82,7 +88,8 @@ export type DevIssuer = {
 
 type IssuerResponse = {
   readonly status: number;
-  readonly body?: object;
+  /** JSON, or a page. */
+  readonly body?: object | string;
   readonly headers?: Readonly<Record<string, string>>;
 };
 type Grants = ReturnType<typeof createGrantService>;
@@ -95,26 +102,38 @@ type IssuerContext = {
   findClient(id: string): Promise<PublicClient | undefined>;
   readonly refreshes: RefreshService;
   readonly grants: Grants;
-  readonly sign: SignToken;
-};
+  readonly users: readonly DevUser[];
+} & TokenSigners;
 
 function refusal(error: OAuthError, status = 400): IssuerResponse {
   return { status, body: error };
 }
 
-type TokenGrant = { readonly grant: Grant; readonly refreshToken: string };
+type TokenGrant = { readonly grant: Grant; readonly refreshToken?: string };
 
-function grantFor(parameters: Parameters, parts: IssuerContext): TokenGrant | OAuthError {
-  const clientId = parameters.get('client_id') ?? '';
+/** The client by its parameter or, of one that sends a secret, by its header (RFC 6749 §2.3.1); no secret is checked. */
+function clientOf(request: IncomingMessage, parameters: Parameters): string {
+  const [, basic = ''] = /^Basic ([A-Za-z0-9+/=]+)$/i.exec(request.headers.authorization ?? '') ?? [];
+  const [id = ''] = Buffer.from(basic, 'base64').toString().split(':', 1);
+  // Form-encoded in the header, so that the hyphen of the gateway's own id may be an escape.
+  return parameters.get('client_id') ?? new URLSearchParams(`id=${id}`).get('id') ?? '';
+}
+
+function grantFor(parameters: Parameters, clientId: string, parts: IssuerContext): TokenGrant | OAuthError {
   switch (parameters.get('grant_type')) {
     case 'authorization_code': {
       const grant = parts.grants.redeem(parameters, clientId);
-      return isGrant(grant) ? { grant, refreshToken: parts.refreshes.issue(grant) } : grant;
+      if (!isGrant(grant)) return grant;
+      return clientId === LOGIN_CLIENT ? { grant } : { grant, refreshToken: parts.refreshes.issue(grant) };
     }
     case 'refresh_token':
       return parts.refreshes.refresh(parameters, clientId);
+    case 'password': {
+      const grant = parts.grants.logIn(parameters);
+      return isGrant(grant) ? { grant } : grant;
+    }
     default:
-      return oauthError('unsupported_grant_type', 'Use authorization_code or refresh_token.');
+      return oauthError('unsupported_grant_type', 'Use authorization_code, refresh_token or password.');
   }
 }
 
@@ -124,7 +143,7 @@ async function handleToken(request: IncomingMessage, parts: IssuerContext): Prom
   if (parameters === undefined) {
     return refusal(oauthError('invalid_request', 'The request is too large or repeats a name.'));
   }
-  const given = grantFor(parameters, parts);
+  const given = grantFor(parameters, clientOf(request, parameters), parts);
   if ('error' in given) return refusal(given);
   const { grant, refreshToken } = given;
   return {
@@ -134,7 +153,8 @@ async function handleToken(request: IncomingMessage, parts: IssuerContext): Prom
       token_type: 'Bearer',
       expires_in: DEFAULT_LIFETIME_SECONDS,
       scope: grant.scopes.join(' '),
-      refresh_token: refreshToken,
+      ...(refreshToken === undefined ? {} : { refresh_token: refreshToken }),
+      ...(grant.client === LOGIN_CLIENT ? { id_token: await parts.signIdToken(grant, DEFAULT_LIFETIME_SECONDS) } : {}),
     },
   };
 }
@@ -151,15 +171,47 @@ async function handleRegistration(request: IncomingMessage, parts: IssuerContext
   return refusal(oauthError('invalid_redirect_uri', description));
 }
 
-async function handleAuthorization(url: URL, parts: IssuerContext): Promise<IssuerResponse> {
+async function handleAuthorization(url: URL, parts: IssuerContext, person?: string): Promise<IssuerResponse> {
   const parameters = readParameters(url.searchParams);
   if (parameters === undefined) {
     return refusal(oauthError('invalid_request', 'A parameter is repeated.'));
   }
   const client = await parts.findClient(parameters.get('client_id') ?? '');
-  const outcome = parts.grants.authorize(parameters, client);
+  const outcome = parts.grants.authorize(parameters, client, person);
   if (outcome.kind === 'refused') return refusal(outcome.error);
-  return { status: 302, headers: { location: outcome.location } };
+  if (outcome.kind === 'asked') return loginPage(url, parts.users);
+  return { status: person === undefined ? 302 : 303, headers: { location: outcome.location } };
+}
+
+/** The form of the login page. A page of another site cannot send it. */
+async function handleLogin(request: IncomingMessage, url: URL, parts: IssuerContext): Promise<IssuerResponse> {
+  if (!isOwnOrigin(request)) return refusal(oauthError('access_denied', 'The form is not of this page.'), 403);
+  const form = await readForm(request, MAX_BODY_BYTES);
+  return handleAuthorization(url, parts, form?.get('user'));
+}
+
+/** The answer leads back to the gateway, at whatever port it is. */
+const LOGIN_PAGE_POLICY =
+  "default-src 'none'; form-action 'self' http://127.0.0.1:* http://localhost:*; frame-ancestors 'none'; base-uri 'none'";
+
+function loginPage({ pathname, search }: URL, users: readonly DevUser[]): IssuerResponse {
+  const buttons = users.map(({ name }) => html`<p><button name="user" value="${name}">Log in as ${name}</button></p>`);
+  const page = html`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><title>Development issuer</title></head>
+<body><main><h1>Who are you?</h1>
+<p>This issuer is for trying Sallyport on this machine. It asks for no password.</p>
+<form method="post" action="${pathname}${search}">${buttons}</form></main></body></html>
+`;
+  return {
+    status: 200,
+    body: page.toString(),
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': LOGIN_PAGE_POLICY,
+      'referrer-policy': 'same-origin',
+      'x-content-type-options': 'nosniff',
+    },
+  };
 }
 
 async function route(request: IncomingMessage, parts: IssuerContext): Promise<IssuerResponse> {
@@ -172,6 +224,8 @@ async function route(request: IncomingMessage, parts: IssuerContext): Promise<Is
       return { status: 200, body: parts.jwks };
     case 'GET /authorize':
       return await handleAuthorization(url, parts);
+    case 'POST /authorize':
+      return await handleLogin(request, url, parts);
     case 'POST /token':
       return await handleToken(request, parts);
     case 'POST /register':
@@ -210,18 +264,18 @@ async function respond(request: IncomingMessage, parts: IssuerContext): Promise<
       ...crossOriginHeaders(request.headers.origin),
       ...headers,
     },
-    body: body === undefined ? '' : JSON.stringify(body),
+    body: typeof body === 'string' ? body : JSON.stringify(body ?? '').replace(/^""$/, ''),
   };
 }
 
-/** Starts the issuer on a free port of loopback. */
+/** Starts the issuer on loopback. */
 export async function startIssuer(options: IssuerOptions): Promise<DevIssuer> {
-  const { users, fetchDocument } = options;
+  const { users, fetchDocument, port = 0 } = options;
   const { jwks, signFor } = await createSigner();
   const app = createResponder(LIMITS, (request) => respond(request, parts));
-  const issuer = `http://${HOST}:${await openApp(app, { host: HOST, port: 0 })}`;
+  const issuer = `http://${HOST}:${await openApp(app, { host: HOST, port })}`;
   const clients = createClientRegistry();
-  const sign = signFor(issuer);
+  const signers = signFor(issuer);
   const findByDocument = fetchDocument && createDocumentClients(fetchDocument);
   const parts: IssuerContext = {
     issuer,
@@ -234,7 +288,8 @@ export async function startIssuer(options: IssuerOptions): Promise<DevIssuer> {
     },
     refreshes: createRefreshService(),
     grants: createGrantService(issuer, users),
-    sign,
+    users,
+    ...signers,
   };
   return {
     issuer,
@@ -242,7 +297,7 @@ export async function startIssuer(options: IssuerOptions): Promise<DevIssuer> {
       const [user] = users;
       const { name, groups, scopes } = user;
       const defaults = { subject: name, client: 'sallyport-dev', groups, scopes };
-      return await sign({ ...defaults, ...grant }, lifetimeSeconds);
+      return await signers.sign({ ...defaults, ...grant }, lifetimeSeconds);
     },
     close: () => app.close(),
   };

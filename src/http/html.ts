@@ -199,3 +199,12 @@ export function timeText(rfc3339: string): Html {
 export function seeOther(location: string, headers: PlainResponse['headers'] = {}): PlainResponse {
   return { status: 303, headers: { ...PAGE_HEADERS, ...headers, location }, body: '' };
 }
+
+/**
+ * Sends a browser on to another site after a form, by a page: browsers hold `form-action` also against where a form is
+ * redirected to, and issuers redirect further than anybody here knows. `url` is serialized.
+ */
+export function continueAt(url: string, title: string, headers: PlainResponse['headers'] = {}): PlainResponse {
+  const main = html`<p><a class="button" href="${url}">Continue</a></p>`;
+  return htmlDocument(title, main, { headers: { ...headers, refresh: `0; url=${url}` } });
+}

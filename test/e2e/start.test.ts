@@ -72,9 +72,11 @@ describe('the port of dev', () => {
       expect(stderr).toBe(`error: port ${port} on 127.0.0.1 is already in use; choose another port with --port\n`);
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     }
-    const server = await runSallyport(['demo-server', '--port', `${port}`]);
-    expect(server.stderr).toContain(`port ${port} on 127.0.0.1 is already in use`);
-    expect(server.code).toBe(1);
+    for (const name of ['demo-server', 'demo-issuer']) {
+      const server = await runSallyport([name, '--port', `${port}`]);
+      expect(server.stderr).toContain(`port ${port} on 127.0.0.1 is already in use`);
+      expect(server.code).toBe(1);
+    }
     holder.close();
   });
 
@@ -162,10 +164,17 @@ describe('a terminal that is closed', () => {
     LONG,
   );
 
-  it('[IN-03] ends demo-server', async () => {
+  it.each([
+    ['demo-server', 'demo server', '/mcp\n'],
+    [
+      'demo-issuer',
+      'demo issuer',
+      '\npeople     alice (group staff) and rita (group reviewers); nobody has a password\n',
+    ],
+  ])('[IN-03] ends %s', async (name, shown, more) => {
     const port = String(await findFreePort());
-    const server = startSallyport(['demo-server', '--port', port], folder);
-    await expect.poll(server.stdout).toBe(`demo server listening on http://127.0.0.1:${port}/mcp\n`);
+    const server = startSallyport([name, '--port', port], folder);
+    await expect.poll(server.stdout).toContain(`${shown} listening on http://127.0.0.1:${port}${more}`);
     server.signal('SIGHUP');
     expect(await server.ended).toBe(129);
   });

@@ -187,9 +187,15 @@ export class TestBrowser {
       },
       body: new URLSearchParams(fields).toString(),
     });
-    if (page.status !== 303) return page;
-    return this.open(new URL(String(page.headers['location']), url).href);
+    const next = nextOf(page);
+    return next === undefined ? page : this.open(new URL(next, url).href);
   }
+}
+
+/** Where a browser goes on from the answer to a form: by a redirect, or by a page that leads to another site. */
+export function nextOf({ status, headers }: Pick<BrowserPage, 'status' | 'headers'>): string | undefined {
+  const [, refreshed] = /^0; url=(.+)$/.exec(String(headers['refresh'] ?? '')) ?? [];
+  return status === 303 ? String(headers['location']) : refreshed;
 }
 
 /** The token of the first form on a page. */

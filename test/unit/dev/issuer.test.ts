@@ -1,7 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
+import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DevIssuer, startIssuer } from '../../../src/dev/issuer.js';
+import { LOGIN_CLIENT } from '../../../src/dev/issuer-grants.js';
 import { walkCodeFlow } from '../../support/oauth-clients.js';
 import { startTestIssuer } from '../../support/tokens.js';
 import { makeAuthenticator, RESOURCE } from '../auth/fixture.js';
@@ -328,5 +330,59 @@ describe('the development issuer', () => {
       keys: Record<string, unknown>[];
     };
     expect(keys.map((key) => Object.keys(key).sort())).toEqual([['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y']]);
+  });
+});
+
+describe('a login of a person at the development issuer', () => {
+  const callback = 'http://127.0.0.1:8080/.well-known/sallyport/approve/callback';
+  const parameters = new URLSearchParams({
+    ...{ client_id: LOGIN_CLIENT, redirect_uri: callback, response_type: 'code', scope: 'openid', max_age: '300' },
+    ...{ state: 's', nonce: 'n', code_challenge: CHALLENGE, code_challenge_method: 'S256' },
+  });
+  const answer = (user: string, headers = {}) =>
+    fetch(`${issuer.issuer}/authorize?${parameters}`, {
+      ...{ method: 'POST', redirect: 'manual', headers },
+      body: new URLSearchParams({ user }),
+    });
+
+  it('asks who it is, each time, and says in the ID token when that was', async () => {
+    const asked = await fetch(`${issuer.issuer}/authorize?${parameters}`, { redirect: 'manual' });
+    expect([asked.status, asked.headers.get('location')]).toEqual([200, null]);
+    expect(asked.headers.get('content-security-policy')).toContain("default-src 'none'");
+    const page = await asked.text();
+    for (const name of ['dev', 'guest']) expect(page).toContain(`Log in as ${name}`);
+    const answered = await answer('guest', { origin: issuer.issuer });
+    expect(answered.status).toBe(303);
+    const code = callbackOf(answered).get('code') ?? '';
+    const form = { grant_type: 'authorization_code', code, redirect_uri: callback, code_verifier: VERIFIER };
+    // As RFC 6749 §2.3.1 has it: id and secret are form-encoded in the header.
+    const authorization = `Basic ${Buffer.from('sallyport%2Dlogin:any').toString('base64')}`;
+    const { status, body } = await askToken(form, { authorization });
+    expect([status, body['refresh_token']]).toEqual([200, undefined]);
+    const claims = decodeJwt(String(body['id_token']));
+    expect(claims).toMatchObject({ iss: issuer.issuer, sub: 'guest', aud: LOGIN_CLIENT, nonce: 'n', groups: [] });
+    expect(Math.abs(Number(claims['auth_time']) - Date.now() / 1000)).toBeLessThan(60);
+  });
+
+  it.each([
+    ['a page of another site', 'dev', { origin: 'https://evil.example' }, 403],
+    ['a person whom it does not know', 'nobody', {}, 200],
+  ])('gives no code to %s', async (_what, user, headers, status) => {
+    const answered = await answer(user, headers);
+    expect([answered.status, answered.headers.get('location')]).toEqual([status, null]);
+  });
+
+  it('gives a terminal a token that says when the person logged in', async () => {
+    const login = { grant_type: 'password', username: 'guest', resource: RESOURCE };
+    const { status, body } = await askToken(login);
+    expect([status, body['refresh_token'], body['id_token']]).toEqual([200, undefined, undefined]);
+    const claims = decodeJwt(String(body['access_token']));
+    expect(claims).toMatchObject({ sub: 'guest', aud: RESOURCE, client_id: 'terminal', scope: 'notes:read' });
+    expect(Math.abs(Number(claims['auth_time']) - Date.now() / 1000)).toBeLessThan(60);
+    for (const changes of [{ username: 'nobody' }, { resource: 'no-url' }])
+      expect((await askToken({ ...login, ...changes })).status).toBe(400);
+    // A client that logs in without anybody being asked does not say that somebody was.
+    const plain = await walkCodeFlow(issuer.issuer, { resource: RESOURCE, scope: 'notes:read' });
+    expect(decodeJwt(plain)).not.toHaveProperty('auth_time');
   });
 });
