@@ -72,6 +72,28 @@ admin: {breakGlass: {token: {file: ./admin.token}}}
 END
 background 'sallyport serve'`;
 
+/** What the reader of the guide to approvals does in a browser: `answer LINK PERSON VERDICT`, and `review PERSON`. */
+const IN_A_BROWSER = `header() { tr -d '\\r' | sed -n "s/^$1: //Ip"; }
+field() { sed -n 's/.*name="form" value="\\([^"]*\\)".*/\\1/p' | head -1; }
+web() { curl -sS -b "$JAR" -c "$JAR" "$@"; }
+answer() {
+  JAR=$(mktemp ./jar.XXXXXX)
+  issuer=$(web -o /dev/null -D - -H 'Origin: http://127.0.0.1:8080' -d do=login "$1" | header refresh | sed 's/^0; url=//')
+  web -L -o page.html "$(web -o /dev/null -D - -d "user=$2" "$issuer" | header location)"
+  web -H 'Origin: http://127.0.0.1:8080' --data-urlencode "form=$(field < page.html)" -d "do=$3" "$1" -o page.html
+  sed -n 's/.*<h1>\\(.*\\)<\\/h1>.*/page: \\1/p' page.html
+}
+review() {
+  JAR=$(mktemp ./jar.XXXXXX)
+  issuer=$(web -o /dev/null -D - http://127.0.0.1:9090/login/with/demo | header location)
+  web -L -o page.html "$(web -o /dev/null -D - -d "user=$1" "$issuer" | header location)"
+  first=$(web -L http://127.0.0.1:9090/ | sed -n 's/.*href="\\(\\/approvals\\/[0-9a-f]\\{32\\}\\)".*/\\1/p' | head -1)
+  web "http://127.0.0.1:9090$first" -o page.html
+  web -L -o page.html -H 'Origin: http://127.0.0.1:9090' --data-urlencode "form=$(grep /grant page.html | field)" "http://127.0.0.1:9090$first/grant"
+  sed -n 's/.*<h1>\\(.*\\)<\\/h1>.*/page: \\1/p' page.html
+}
+link() { delete_ticket "$1" | grep -o 'http://127.0.0.1:8080/.well-known[^" ]*'; }`;
+
 let folder: string;
 let reader: string;
 let pages: ReadonlyMap<string, string>;
@@ -350,6 +372,27 @@ describe('[GU-01] the guides', () => {
     const printed = await runGuide(cwd, [FLOW_OF_DEMO, ...blocksOf('flows.md')]);
     const [, cause] = /"reasons":\["tainted-flow"\],"causes":\["([^"]+)"/.exec(printed) ?? [];
     expect(printed).toContain(`"id": "${cause}"`);
+  });
+
+  it('lead from an empty folder to calls that were approved by their caller and by a reviewer', async () => {
+    const blocks = blocksOf('approvals.md');
+    expect(blocks).toHaveLength(12);
+    const printed = await runGuide(await emptyFolder('approvals'), [
+      ...blocks.slice(0, 6),
+      IN_A_BROWSER,
+      'answer "$(link T-101)" alice grant',
+      ...blocks.slice(6, 8),
+      'answer "$(link T-101)" rita grant',
+      'answer "$(link T-102)" alice deny; delete_ticket T-102',
+      ...blocks.slice(8, 9),
+      'review rita',
+      ...blocks.slice(9),
+    ]);
+    for (const ticket of ['T-101', 'T-103', 'T-104']) expect(printed.split(`Deleted ${ticket}.`)).toHaveLength(2);
+    expect(printed).not.toContain('Deleted T-102');
+    for (const text of ['page: Approved', 'page: Not found', 'page: Refused', '"reason":"approval-denied"'])
+      expect(printed).toContain(text);
+    for (const type of ['requested', 'granted', 'used']) expect(printed).toContain(`approval.${type}`);
   });
 
   it('[GU-09] lead from a drift to a signed approval that is pushed, and back', async () => {
