@@ -47,7 +47,9 @@ function describeCaller(caller: Shown): string {
 function describeInLine(shown: Shown): string {
   const state = shown['state'] === 'waiting' ? `waits for ${textsOf(shown['waitsFor'])}` : textOf(shown, 'state');
   const what = `${textOf(shown, 'method')} ${textOf(shown, 'name')} at ${textOf(shown, 'upstream')}`;
-  return `${textOf(shown, 'id')} ${state}: ${what}, rule ${textsOf(shown['rules'])}, until ${textOf(shown, 'expires')}`;
+  // A yes is of use for less time than the question would have stood.
+  const until = textOf(shown, shown['state'] === 'granted' ? 'usableUntil' : 'expires');
+  return `${textOf(shown, 'id')} ${state}: ${what}, rule ${textsOf(shown['rules'])}, until ${until}`;
 }
 
 function listWaiting(value: Shown): string {
