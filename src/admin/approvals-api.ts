@@ -149,6 +149,10 @@ const GRANT_REFUSALS: Readonly<Record<GrantRefusal | 'not-shown', readonly [stat
     'The break-glass token lists and denies. It grants nothing, because it is nobody in particular.',
   ],
   'acted-for': [403, 'Somebody else acts for you with this token. Grant with a token or a login of your own.'],
+  'without-match': [
+    403,
+    'Your token lacks the claim that issuers.<name>.login.match names, so it cannot be told whether you are the caller. Log in with the scope that has it.',
+  ],
   'not-shown': [409, 'What the request asks is not kept any more, so nobody can be shown it.'],
   'not-authenticated-recently': [
     401,

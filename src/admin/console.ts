@@ -117,10 +117,12 @@ function holderOfToken(
 ): TokenHolder {
   // The subject of a token that a client obtained for itself is the client (RFC 9068 §2.2).
   const isOfClient = subject === client;
+  const match = issuer && personIn(claims, issuer);
   return {
-    person: { issuer: issuerUrl, subject, match: issuer && personIn(claims, issuer) },
+    person: { issuer: issuerUrl, subject, match },
     groups,
     hasActors: actors.length > 0,
+    lacksMatch: issuer?.login?.match !== undefined && match === undefined,
     proof: 'token',
     authenticatedAtMs: isOfClient ? undefined : authTimeOf(claims),
   };
@@ -131,12 +133,13 @@ function holderOfSession(
   { issuer, subject, groups, actors = [], match }: AdminSession,
   identity: Identity,
 ): TokenHolder | undefined {
-  const issuerUrl = issuer === undefined ? undefined : identity.issuers.get(issuer)?.issuer;
-  if (issuerUrl === undefined) return undefined;
+  const settings = issuer === undefined ? undefined : identity.issuers.get(issuer);
+  if (settings === undefined) return undefined;
   return {
-    person: { issuer: issuerUrl, subject, match },
+    person: { issuer: settings.issuer, subject, match },
     groups,
     hasActors: actors.length > 0,
+    lacksMatch: settings.login?.match !== undefined && match === undefined,
     proof: 'login',
     authenticatedAtMs: undefined,
   };

@@ -3,7 +3,7 @@
 
 import { personIn } from '../auth/claims.js';
 import type { Settings } from '../config/settings.js';
-import { type ApprovalCaller, type ApprovalPort, stateOf } from '../policy/approval.js';
+import type { ApprovalCaller, ApprovalPort } from '../policy/approval.js';
 import { identityOfActor, type Principal } from '../policy/principal.js';
 import { approvalLink } from './link.js';
 import type { ApprovalService } from './service.js';
@@ -13,15 +13,9 @@ const LOOK_EVERY_MS = 250;
 
 /** `settings`: those in force. */
 export function createApprovalPort(
-  { consult, answer, find }: Pick<ApprovalService, 'consult' | 'answer' | 'find'>,
+  { consult, answer, isWaiting }: Pick<ApprovalService, 'consult' | 'answer' | 'isWaiting'>,
   settings: () => Pick<Settings, 'publicBase' | 'issuers'>,
-  now: () => number,
 ): ApprovalPort {
-  async function isWaiting(id: string): Promise<boolean> {
-    const found = await find(id);
-    return typeof found !== 'string' && stateOf(found, now()) === 'waiting';
-  }
-
   return {
     consult,
     callerOf: (principal) => callerOf(principal, settings()),

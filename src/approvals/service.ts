@@ -22,8 +22,9 @@ import {
   stateOf,
 } from '../policy/approval.js';
 import type { Emit } from '../policy/events.js';
-import type { ReplayStore } from '../policy/obligations.js';
+import type { LimitStore, ReplayStore } from '../policy/obligations.js';
 import type { ApprovalEvent } from '../policy/security-events.js';
+import { BoundedMap } from '../state/bounds.js';
 import type { Kept, RecordTimes, SharedTable } from '../state/shared-table.js';
 
 export type ApprovalTable = SharedTable<Approval, ApprovalContent>;
@@ -37,12 +38,15 @@ export type ApprovalServicePorts = {
   readonly emit: Emit;
   /** True once for each key, whose uses count per owner. */
   readonly useOnce: ReplayStore['useOnce'];
+  readonly limits: LimitStore;
   /** Whether any rule or flow in force asks for an approval. */
   readonly isAsked: () => boolean;
 };
 
 export type ApprovalService = Pick<ApprovalPort, 'consult'> &
   ApprovalDesk & {
+    /** Whether it waits for an answer; false where that is not known. */
+    isWaiting(id: string): Promise<boolean>;
     /** Ends what expired unanswered or unused, and counts what waits; `start` has it done from time to time. */
     review(): Promise<void>;
     start(): void;
@@ -62,7 +66,11 @@ export const APPROVAL_BOUNDS = {
 /** Approvals that a list returns besides those that are open. */
 const MAX_LISTED = 1_000;
 const MAX_OVERDUE = 100;
-const REVIEW_EVERY_MS = 5_000;
+const MAX_SPENT = 10_000;
+const REVIEW_EVERY_MS = 10_000;
+/** Questions that one person may cause. */
+const MAX_ASKED = 120;
+const ASKED_WITHIN_MS = 60 * 60 * 1000;
 /** How long the rounds of one request may take, behind the time in which its yes could be used. */
 const ROUNDS_MS = 15 * 60 * 1000;
 const ID_BYTES = 16;
@@ -78,8 +86,11 @@ export function createApprovalService({
   emit,
   isAsked,
   useOnce,
+  limits,
 }: ApprovalServicePorts): ApprovalService {
   let timer: NodeJS.Timeout | undefined;
+  /** What was used or refused here, so that a store that has gone back to an older state does not bring a yes back. */
+  const spent = new BoundedMap<string, true>(MAX_SPENT);
   /** Whether something waited when it was last counted, so that an end is counted too. */
   let hasWaiting = false;
 
@@ -107,10 +118,12 @@ export function createApprovalService({
   /** INVARIANT: of two uses at once, on whatever replicas, one succeeds. */
   async function use(kept: KeptApproval, { decisionId }: ApprovalQuestion): Promise<ApprovalUse> {
     const approval: Approval = { ...kept.head, state: 'used' };
+    if (spent.has(kept.id)) return 'taken';
     if (stateOf(kept.head, now()) !== 'granted') return 'taken';
     const done = await change(kept, approval);
     if (done === 'unavailable') return 'unavailable';
     if (!done) return 'taken';
+    spent.set(kept.id, true);
     const isRecorded = await note({ change: 'used', approval, decisionId, isRemembered: false });
     return isRecorded ? 'used' : 'unrecorded';
   }
@@ -133,11 +146,21 @@ export function createApprovalService({
     };
   }
 
+  /** Whoever answers their own questions at once could otherwise ask without end. */
+  async function mayAsk(owner: string): Promise<boolean> {
+    const taken = await limits.take(`approvals ${owner}`, { count: MAX_ASKED, windowMs: ASKED_WITHIN_MS });
+    return taken !== 'unavailable' && taken.ok;
+  }
+
   async function ask(
     { subject, demand, decisionId, content, owner }: ApprovalQuestion,
     before: KeptApproval | undefined,
     isLate: boolean,
   ): Promise<ApprovalOutcome | 'changed'> {
+    if (!(await mayAsk(owner))) {
+      emit('approvalCrowded', { parties: openParties({ demand, answers: [] }) });
+      return { kind: 'crowded' };
+    }
     const body = await content();
     const approval: Approval = {
       ...{ id: randomBytes(ID_BYTES).toString('hex'), subject, demand, decisionId },
@@ -258,11 +281,20 @@ export function createApprovalService({
     return isRecorded ? { kind: 'taken', approval } : { kind: 'unrecorded' };
   }
 
+  /** Ends an approval in which a yes stands that the audit log does not have, whatever others do to it meanwhile. */
+  async function withdraw(id: string): Promise<void> {
+    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+      const found = await table.find(id);
+      if (found === 'unavailable' || found === undefined) return;
+      if ((await change(found, { ...found.head, state: 'void' })) === true) return;
+    }
+  }
+
   /** After a yes: waits for the others, can be used, or is void. */
   async function settle(kept: KeptApproval, isRecorded: boolean, atMs: number): Promise<AnswerOutcome> {
     const { head } = kept;
     if (!isRecorded) {
-      await change(kept, { ...head, state: 'void' });
+      await withdraw(kept.id);
       return { kind: 'unrecorded' };
     }
     return openParties(head).length > 0 ? { kind: 'taken', approval: head } : complete(kept, atMs);
@@ -322,6 +354,10 @@ export function createApprovalService({
         () => consultOnce(question),
         () => ({ kind: 'unavailable' }),
       ),
+    async isWaiting(id) {
+      const found = await table.find(id);
+      return found !== undefined && found !== 'unavailable' && stateOf(found.head, now()) === 'waiting';
+    },
     async find(id) {
       const found = await table.find(id);
       if (found === 'unavailable') return 'unavailable';
@@ -374,8 +410,8 @@ function isSameUnderRules(one: ApprovalSubject, other: ApprovalSubject): boolean
 }
 
 /** The call, whatever is pinned and whatever the rules say by now. */
-function keyOf({ caller, upstream, method, name, args }: ApprovalSubject): string {
-  return JSON.stringify([...callerTermsOf(caller), upstream, method, name, args]);
+function keyOf({ caller, upstream, method, name, digest }: ApprovalSubject): string {
+  return JSON.stringify([...callerTermsOf(caller), upstream, method, name, digest]);
 }
 
 function rememberKeyOf({

@@ -468,6 +468,7 @@ function assemble(
     record: observability.recordApproval,
     emit: observability.emit,
     useOnce: state.claimedReplies.useOnce,
+    limits: state.limits,
     isAsked: () => approvalRules(current.version.policies).length > 0,
   });
   const webhooks = createWebhooks((ca) => createGuardedFetch({ isOwnListener, tls: { ca } }), {

@@ -104,7 +104,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     },
     limits: state.limits,
     flows: state.flows,
-    approvals: createApprovalPort(dependencies.approvals, settings, now),
+    approvals: createApprovalPort(dependencies.approvals, settings),
     audit: createRequestRecorder(dependencies.observability, ring.hmac),
     streams: {
       reserve: streams.reserve,

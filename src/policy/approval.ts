@@ -49,9 +49,11 @@ export type ApprovalSubject = {
   readonly method: string;
   /** The tool, prompt or URI; the kind of a server request. */
   readonly name: string;
-  /** Keyed digest of the arguments as they would be forwarded. */
+  /** Keyed digest of the arguments as they would be forwarded: for records, which never hold another. */
   readonly args: string;
-  /** The same of those that must be equal for a yes to count again; undefined where it never does. */
+  /** SHA-256 of the same, by which an approval is found: it outlives a rotation of the gateway's keys. */
+  readonly digest: string;
+  /** SHA-256 of those that must be equal for a yes to count again; undefined where it never does. */
   readonly remembered: string | undefined;
   readonly pin: string | undefined;
   /** Digest of the texts of the rules that decided. */
@@ -153,9 +155,9 @@ function isSameIdentity(one: Identity, other: Identity): boolean {
   return one.issuer === other.issuer && one.subject === other.subject;
 }
 
-/** Of two issuers, and only one of the tokens carries the claim by which one person is known at both. */
+/** Only one of the tokens carries the claim by which one person is known: what a token says may depend on the scope asked for. */
 function areIndistinct(one: ApprovalPerson, other: ApprovalPerson): boolean {
-  return one.issuer !== other.issuer && (one.match === undefined) !== (other.match === undefined);
+  return (one.match === undefined) !== (other.match === undefined);
 }
 
 /** One person: the same identity, or the same value of the claim that `match` names. */

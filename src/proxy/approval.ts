@@ -3,6 +3,7 @@
 // used. What the client answers to a form of the gateway counts here too. docs/reference/approvals.md; MCP 2026-07-28,
 // multi-round-trip requests; MCP 2025-11-25, elicitation.
 
+import { createHash } from 'node:crypto';
 import { canonicalForm } from '../pins/digest.js';
 import {
   type Approval,
@@ -20,12 +21,12 @@ import {
 } from '../policy/approval-terms.js';
 import { type Allow, approvalOf, type Deny, type Refusal, refuseWith } from '../policy/decision.js';
 import { historiesRead } from '../policy/information-flow.js';
-import { callerKeyOf, type Principal } from '../policy/principal.js';
+import type { Principal } from '../policy/principal.js';
 import type { RecordFacts, RequestRecord, Staged } from '../policy/record.js';
 import { digestOfTexts } from '../policy/rule-text.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import { applyEdits, hasInexactNumber, spanOf } from '../protocol/json/json.js';
-import { isObject, type Json, type JsonObject, type ServerRequestName } from '../protocol/jsonrpc.js';
+import { isObject, type JsonObject, type ServerRequestName } from '../protocol/jsonrpc.js';
 import { paramsOf } from '../protocol/params.js';
 import { APPROVAL_KEY, isApproved } from '../protocol/server-requests.js';
 import { unseenCharacters } from '../text/escaping.js';
@@ -76,7 +77,7 @@ export async function findApproval(call: ApprovalCall, approvable: Approvable): 
   return { outcome: foundOrRefused(demand, outcome, waits), facts: factsOf(outcome) };
 }
 
-const NOTHING_ASKED: FoundApproval = Object.freeze({ use: async () => undefined });
+export const NOTHING_ASKED: FoundApproval = Object.freeze({ use: async () => undefined });
 
 /** What a server requests of a caller, for a reviewer to approve. */
 export type ApprovableServerRequest = {
@@ -97,14 +98,19 @@ export async function findServerRequestApproval(
   const demand = demandOf(obligation?.requirements ?? NOTHING);
   if (obligation === undefined || demand === undefined) return { outcome: NOTHING_ASKED };
   const { ports, incoming } = call;
-  const args = JSON.stringify(params);
+  // What differs whenever a server asks for the same is no part of what is approved.
+  const { _meta, elicitationId: _id, ...asked } = params;
+  const args = JSON.stringify(asked);
+  const canonical = canonicalForm(asked);
+  const form = canonical.ok ? canonical.text : args;
   const outcome = await ports.approvals.consult({
     demand,
     decisionId: record.id,
-    owner: callerKeyOf(principal),
+    owner: ownerOf(principal),
     subject: {
       ...{ caller: ports.approvals.callerOf(principal), upstream: incoming.upstream, method, name },
-      ...{ args: ports.audit.keyedHash('arguments', args), remembered: undefined, pin: undefined },
+      ...{ args: ports.audit.keyedHash('arguments', form), digest: digestOf(form), remembered: undefined },
+      pin: undefined,
       rules: obligation.rules,
     },
     content: () => ({ ...NOTHING_SHOWN, args, findings: record.findings }),
@@ -150,22 +156,22 @@ function questionOf(
 ): ApprovalQuestion {
   const sent = sentArguments(admitted);
   const { ports, incoming, record } = call;
-  const digest = (value: string): string => ports.audit.keyedHash('arguments', value);
   const same = demand.caller?.remember?.same;
   const subject: ApprovalSubject = {
     caller: ports.approvals.callerOf(principal),
     upstream: incoming.upstream,
     method: admitted.rule.method,
     name: nameOf(admitted.target) ?? '',
-    args: digest(sent.form),
-    remembered: demand.caller?.remember && digest(same === undefined ? sent.form : namedIn(sent.value, same)),
+    args: ports.audit.keyedHash('arguments', sent.form),
+    digest: digestOf(sent.form),
+    remembered: demand.caller?.remember && digestOf(same === undefined ? sent.form : namedIn(sent.text, same)),
     pin: record.target.pin,
     rules,
   };
   return {
     ...{ subject, demand },
     decisionId: incoming.id,
-    owner: callerKeyOf(principal),
+    owner: ownerOf(principal),
     round: roundOf(call, admitted),
     content: () => contentOf(call, principal, admitted, sent.text),
   };
@@ -177,11 +183,19 @@ function roundOf({ ports }: ApprovalCall, admitted: AdmittedMessage): string | u
   return typeof state === 'string' ? ports.audit.keyedHash('arguments', state) : undefined;
 }
 
+/** The person, whatever client asks: nobody has more questions by having more clients. */
+function ownerOf({ issuerUrl, subject }: Principal): string {
+  return JSON.stringify([issuerUrl, subject]);
+}
+
+function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
 /** The arguments as they will be forwarded. */
 type SentArguments = {
   readonly text: string;
-  readonly value: Json;
-  /** Equal for all spellings of the same arguments, as far as no reader could tell them apart. */
+  /** Equal for spellings of the same arguments that differ in white space, the order of members and how a number is written. */
   readonly form: string;
 };
 
@@ -189,30 +203,29 @@ function sentArguments(admitted: AdmittedMessage): SentArguments {
   const { target, edits } = admitted;
   if (target.kind === 'resource') {
     const text = JSON.stringify({ uri: target.uri });
-    return { text, value: { uri: target.uri }, form: text };
+    return { text, form: text };
   }
   const forwarded = applyEdits(admitted.text, edits);
   const span = spanOf(forwarded, ['params', 'arguments']);
-  if (span === undefined) return { text: '{}', value: {}, form: '{}' };
+  if (span === undefined) return { text: '{}', form: '{}' };
   const text = forwarded.slice(span.start, span.end);
-  const value = JSON.parse(text) as Json;
-  // Numbers that no double holds are told apart by their spelling alone.
-  const canonical = canonicalForm(value, !hasInexactNumber(forwarded, span));
-  return { text, value, form: canonical.ok ? canonical.text : text };
+  return { text, form: formOfText(text) };
+}
+
+/** Numbers that no double holds are told apart by their spelling alone. */
+function formOfText(text: string): string {
+  const isExact = !hasInexactNumber(text, { start: 0, end: text.length });
+  const canonical = canonicalForm(JSON.parse(text), isExact);
+  return canonical.ok ? canonical.text : text;
 }
 
 /** The arguments that a rule names, as one text; what is absent is told from null. */
-function namedIn(value: Json, pointers: readonly string[]): string {
-  return JSON.stringify(pointers.map((pointer) => [pointer, ...valuesAt(value, stepsOf(pointer))]));
-}
-
-function valuesAt(value: Json, steps: readonly string[]): readonly Json[] {
-  let found: Json | undefined = value;
-  for (const step of steps) {
-    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, step)) return [];
-    found = (found as JsonObject)[step];
-  }
-  return found === undefined ? [] : [found];
+function namedIn(text: string, pointers: readonly string[]): string {
+  const named = pointers.map((pointer) => {
+    const span = spanOf(text, stepsOf(pointer));
+    return span === undefined ? [pointer] : [pointer, formOfText(text.slice(span.start, span.end))];
+  });
+  return JSON.stringify(named);
 }
 
 /** What the person is shown. */
@@ -292,8 +305,7 @@ function waitingFor(
   const form = formOf(approval, admitted);
   const advice = `Approval ${approval.id}: the person on whose behalf the request is made opens ${url}`;
   if (!isNew) return { advice: `It is still waiting. ${advice}` };
-  if (form !== undefined && admitted.elicitation.includes('form'))
-    return { advice, ask: { mode: 'form', message: form, id: approval.id } };
+  if (form !== undefined) return { advice, ask: { mode: 'form', message: form, id: approval.id } };
   return admitted.elicitation.includes('url')
     ? { advice, ask: { mode: 'url', url, message: MESSAGE, id: approval.id } }
     : { advice };
@@ -301,23 +313,31 @@ function waitingFor(
 
 const MESSAGE = 'A policy of this gateway asks you to approve a request before it is carried out.';
 
-/** The most characters that a form shows of arguments. */
+/** The most that a form shows of arguments, in characters. */
 const MAX_FORM_CHARACTERS = 2_000;
 
 /**
- * The text of the form that the client answers; undefined where the rules ask for more, or where the arguments do not fit
- * into it as they are: then the person follows the link, and is never shown a shortened form.
+ * The text of the form that the client answers; undefined where the rules ask for more, where the client shows no forms, or
+ * where the arguments do not fit into it as they are: then the person follows the link, and is never shown a shortened form.
  */
-function formOf(approval: Approval, admitted: AdmittedMessage): string | undefined {
-  if (approval.demand.caller?.proof !== 'client') return undefined;
+function formOf({ demand, subject }: ApprovalQuestion | Approval, admitted: AdmittedMessage): string | undefined {
+  if (demand.caller?.proof !== 'client' || !admitted.elicitation.includes('form')) return undefined;
   const { text } = sentArguments(admitted);
-  if (text.length > MAX_FORM_CHARACTERS || unseenCharacters(text).size > 0) return undefined;
-  const { upstream, name } = approval.subject;
-  const reasons = approval.demand.reasons.map((reason) => `\n${reason}`).join('');
-  return `${MESSAGE}${reasons}\n\n${upstream}: ${name}\n${text}`;
+  if (text.length > MAX_FORM_CHARACTERS || hasInexactNumber(text, { start: 0, end: text.length })) return undefined;
+  // Without the white space between its parts, by which what follows could be pushed out of sight.
+  const shown = JSON.stringify(JSON.parse(text));
+  const { upstream, name } = subject;
+  if ([upstream, name, shown].some((part) => unseenCharacters(part).size > 0 || LINE_END.test(part))) return undefined;
+  const reasons = demand.reasons.map((reason) => `\n${reason}`).join('');
+  return `${MESSAGE}${reasons}\n\n${upstream}: ${name}\n${shown}`;
 }
 
-/** What the client has answered to the form of the gateway: counted as an answer, and then what became of the approval. */
+const LINE_END = /[\r\n\u0085\u2028\u2029]/u;
+
+/**
+ * What the client has answered to the form of the gateway: counted as an answer, and then what became of the approval.
+ * Nothing is an answer to a form that was not shown: a client that was given a link says only that it was opened.
+ */
 async function takeFormAnswer(
   { ports }: ApprovalCall,
   { admitted, principal }: Approvable,
@@ -325,7 +345,7 @@ async function takeFormAnswer(
 ): Promise<ApprovalOutcome | undefined> {
   const answers = paramsOf(admitted)['inputResponses'];
   const answer = isObject(answers) ? answers[APPROVAL_KEY] : undefined;
-  if (!isObject(answer) || question.demand.caller?.proof !== 'client') return undefined;
+  if (!isObject(answer) || formOf(question, admitted) === undefined) return undefined;
   const standing = await ports.approvals.consult(question);
   // What was not asked before was not answered either.
   if (standing.kind !== 'waiting' || standing.isNew) return standing;

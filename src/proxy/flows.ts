@@ -26,6 +26,7 @@ import { isObject, type Json, type Target } from '../protocol/jsonrpc.js';
 import { LIST_MEMBERS } from '../protocol/methods.js';
 import { paramsOf } from '../protocol/params.js';
 import { errorContextOf, invalidParams } from '../protocol/responses.js';
+import { isOwnKey } from '../protocol/server-requests.js';
 import { readFilter } from '../protocol/subscriptions.js';
 import { mirroredHeaders } from '../protocol/versions/negotiation.js';
 import type { Snapshot } from './ports.js';
@@ -125,15 +126,34 @@ const SHOWN_PARAMS: ReadonlySet<string> = new Set(['name', 'arguments', 'uri', '
 
 /**
  * Whether a person who is asked sees all that the message carries: not so if it answers the server besides (MCP 2026-07-28,
- * multi-round-trip requests), or says how its task is to be run.
+ * multi-round-trip requests), or says how its task is to be run. What answers the gateway itself is not sent on.
  */
 function isShownEntirely(admitted: AdmittedMessage): boolean {
   const { message, rule } = admitted;
   if (message.kind !== 'request' || !APPROVABLE_METHODS.has(rule.method)) return false;
   return Object.entries(paramsOf(admitted)).every(
-    ([name, value]) => SHOWN_PARAMS.has(name) || isPlainTask(name, value),
+    ([name, value]) => SHOWN_PARAMS.has(name) || isPlainTask(name, value) || answersGateway(name, value),
   );
 }
+
+function answersGateway(name: string, value: Json): boolean {
+  return name === 'inputResponses' && isObject(value) && Object.keys(value).every(isOwnKey);
+}
+
+/**
+ * The message as a person may approve it: without text in `_meta` and headers that no person is shown. Undefined if it
+ * carries more that nobody sees, except in a round of the request, whose server asked for it.
+ */
+export function toShow(call: RequestContext, admitted: AdmittedMessage): CutMessage | undefined {
+  const isRound = typeof paramsOf(admitted)['requestState'] === 'string';
+  if (!isRound && !isShownEntirely(admitted)) return undefined;
+  const { admitted: mirrored, findings } = withoutUnmirroredHeaders(call, admitted);
+  const shown = withoutFreeText(mirrored);
+  const cut = shown === mirrored ? [] : [{ ...CUT, detector: 'flow-text', path: '/params' } as const];
+  return { admitted: shown, findings: [...findings, ...cut] };
+}
+
+type CutMessage = { readonly admitted: AdmittedMessage; readonly findings: readonly Finding[] };
 
 /** Whether it asks for a task and says nothing but how long that is to be kept. */
 function isPlainTask(name: string, value: Json): boolean {
@@ -175,20 +195,21 @@ function flowsAround(all: FlowSet, upstream: string, target: Target): readonly F
  * Leaves out the headers `Mcp-Param-*` that mirror no argument, where a flow may refuse the request: no check reads
  * them. MCP 2026-07-28 has intermediaries forward them, and elsewhere they are.
  */
-function withoutUndefinedHeaders(
-  call: RequestContext,
-  all: FlowSet,
-  admitted: AdmittedMessage,
-): { readonly admitted: AdmittedMessage; readonly findings: readonly Finding[] } {
+function withoutUndefinedHeaders(call: RequestContext, all: FlowSet, admitted: AdmittedMessage): CutMessage {
   const { target, paramHeaders } = admitted;
-  const given = Object.keys(paramHeaders);
-  const unchanged = { admitted, findings: NOTHING_CUT };
-  if (given.length === 0) return unchanged;
+  if (Object.keys(paramHeaders).length === 0) return { admitted, findings: NOTHING_CUT };
   const { upstream } = call.incoming;
   const flows = SINKS.has(target.kind)
     ? all.of(upstream, target.kind, nameOf(target) ?? '').flows
     : flowsAround(all, upstream, target);
-  if (flows.length === 0) return unchanged;
+  return flows.length === 0 ? { admitted, findings: NOTHING_CUT } : withoutUnmirroredHeaders(call, admitted);
+}
+
+function withoutUnmirroredHeaders(call: RequestContext, admitted: AdmittedMessage): CutMessage {
+  const { target, paramHeaders } = admitted;
+  const given = Object.keys(paramHeaders);
+  const unchanged = { admitted, findings: NOTHING_CUT };
+  if (given.length === 0) return unchanged;
   const mirrored = mirroredHeaders(call.snapshot.catalogFor(admitted), target);
   const kept = given.filter((name) => mirrored.has(name));
   if (kept.length === given.length) return unchanged;

@@ -126,7 +126,9 @@ async function holdThenForward(
   refusal: Refusal,
 ): Promise<Refusal | undefined> {
   const { ask } = refusal.deny;
-  if (ask === undefined || !(await holdForAnswer(call, principal, admitted, ask))) return refusal;
+  const held = ask === undefined ? 'crowded' : await holdForAnswer(call, principal, admitted, ask);
+  // Where nobody waits for the call any more, no yes is used up for it.
+  if (held !== 'answered') return refusal;
   call.hasWaited = true;
   const verified = take(call, await verifyAgain(call, admitted));
   if ('kind' in verified) return verified;

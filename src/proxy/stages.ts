@@ -35,7 +35,7 @@ import { after } from '../text/after.js';
 import { authenticateAgain, checkSession } from './access-lease.js';
 import { type Approvable, approvableOf, findApproval } from './approval.js';
 import { decideTarget, decideVisible, queryFor, type StageOutcome, take } from './authorization.js';
-import { enforceFlows } from './flows.js';
+import { enforceFlows, toShow } from './flows.js';
 import { isRead, readMessage, refuseReadError, turnsOf } from './message-reading.js';
 import type { AnyPort, AuthnError, Snapshot } from './ports.js';
 import { admissionFacts, decisionFacts, mendingFindings, shadowFacts } from './record-facts.js';
@@ -547,13 +547,20 @@ async function settleApproved(
     facts = [],
   }: { readonly lifted: readonly ApprovalRequirement[]; readonly facts: readonly RecordFacts[] | undefined },
 ): Promise<Staged<AuthorizedRequest>> {
-  const { principal, admitted: passed } = asked;
-  const approval = take(call, await findApproval(call, asked));
+  const shown = toShow(call, asked.admitted);
+  if (shown === undefined) return { outcome: refuseWith('approval-required', { advice: NOBODY_SEES }), facts };
+  const { principal } = asked;
+  const { admitted: passed, findings } = shown;
+  take(call, { outcome: shown, facts: [{ findings }] });
+  const approval = take(call, await findApproval(call, { ...asked, admitted: passed }));
   if ('kind' in approval) return { outcome: approval, facts };
   const outcome = await settle(call, { principal, allow, passed, approved: { isApproved: true, lifted } });
   const unused = 'kind' in outcome ? undefined : await approval.use();
   return { outcome: unused ?? outcome, facts };
 }
+
+const NOBODY_SEES =
+  'Nobody was asked, because the request carries answers or terms of a task that no person is shown. Send it without them.';
 
 type Settling = {
   readonly principal: Principal;

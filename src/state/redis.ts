@@ -249,7 +249,9 @@ const REPLACE_RECORD = `${NOW}${EXPIRE_WITH_LAST}${KEEP}
 if redis.call('HGET', KEYS[1], 'revision') ~= ARGV[2] then return 0 end
 redis.call('HSET', KEYS[1], 'revision', ARGV[2] + 1, 'head', ARGV[3])
 redis.call('PEXPIRE', KEYS[1], ARGV[5])
-redis.call('PEXPIRE', KEYS[2], ARGV[5])
+local body_left = tonumber(ARGV[5])
+if ARGV[4] == '' then body_left = math.min(body_left, tonumber(ARGV[6])) end
+redis.call('PEXPIRE', KEYS[2], body_left)
 for _, key in ipairs({KEYS[3], KEYS[5]}) do
   if ARGV[4] == '' then redis.call('ZREM', key, ARGV[1])
   else redis.call('ZADD', key, now + ARGV[4], ARGV[1]) end
@@ -265,6 +267,8 @@ const OVERDUE_RECORDS = `${NOW}
 return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])
 `;
 
+/** How long the body of a record is kept once it is no longer open: bodies are large, and few are read again. */
+const BODY_LEFT_MS = 10 * 60 * 1000;
 /** A replica that has not polled for this long no longer counts. */
 const REPLICA_COUNTS_MS = 10_000;
 /** Ended sessions that one poll returns. */
@@ -527,7 +531,7 @@ export function openRedisLink(settings: Omit<RedisSettings, 'afterLoss' | 'readi
       const done = await run(
         SCRIPTS.replaceRecord,
         [keys.record(id), keys.body(id), keys.open, keys.all, keys.openOf(owner)],
-        [id, revision, sealed, openMs === undefined ? '' : integer(openMs), integer(keptMs)],
+        [id, revision, sealed, openMs === undefined ? '' : integer(openMs), integer(keptMs), BODY_LEFT_MS],
       );
       return done === 1;
     },

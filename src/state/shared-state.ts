@@ -500,8 +500,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
     firstUses: createSharedFirstUses({ ring, now, link }),
     ended,
     replicaBus,
-    tableOf: (kind, bounds) =>
-      createSharedTable(kind, { ...{ ring, now, link, isReachable }, onError: noteError }, bounds),
+    tableOf: (kind, bounds) => createSharedTable(kind, { ring, now, link, isReachable }, bounds),
     countersOf: (upstreams) => createSharedCounters({ ring, link, upstreams }),
     revocations: {
       ...known,

@@ -181,7 +181,6 @@ export type SharedTablePorts = StatePorts & {
   >;
   /** False while the store is known not to respond: then no request waits for it. */
   readonly isReachable: () => boolean;
-  readonly onError: (error: unknown) => void;
 };
 
 /** The longest head, as JSON: names and URIs of a request, and the answers. */
@@ -192,7 +191,7 @@ const SEALED_PER_CHARACTER = 4;
 /** The table that all replicas share. `kind` is the purpose of its keys, and part of the names in the store. */
 export function createSharedTable<Head, Body>(
   kind: string,
-  { ring, now, link, isReachable, onError }: SharedTablePorts,
+  { ring, now, link, isReachable }: SharedTablePorts,
   bounds: TableBounds,
 ): SharedTable<Head, Body> {
   const heads = sealedToken<Head>(`${kind}/head`, {
@@ -212,8 +211,8 @@ export function createSharedTable<Head, Body>(
     if (!isReachable()) return 'unavailable';
     try {
       return await run();
-    } catch (error) {
-      onError(error);
+    } catch {
+      // Whether the store can be reached is what its polls find out: one record, or a long list, says nothing of it.
       return 'unavailable';
     }
   }

@@ -32,6 +32,7 @@ export function makeApproval(changes: Partial<ShownApproval> = {}): ShownApprova
         actors: [],
       },
       ...{ upstream: 'desk', method: 'tools/call', name: 'delete_record', args: 'd', pin: 'p', rules: 'r' },
+      digest: 'digest-1',
       remembered: undefined,
     },
     demand: {

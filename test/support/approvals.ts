@@ -39,6 +39,7 @@ export function approvalOf(nowMs: number, parts: Parts = {}): ShownApproval {
         method,
         name,
         args: 'digest-of-arguments',
+        digest: 'digest-1',
         remembered: undefined,
         pin: undefined,
         rules: 'digest-of-rules',

@@ -11,7 +11,7 @@ import { renderJson } from '../../protocol/json/request-ids.js';
 import { elicitationOf, type UserPrompt } from '../../protocol/responses.js';
 import { isApproved } from '../../protocol/server-requests.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
-import type { Outgoing } from '../../protocol/transport.js';
+import { DisconnectController, type Outgoing, onAbort } from '../../protocol/transport.js';
 import { createQuota } from '../../state/bounds.js';
 import { authorize, passThrough, type Stages } from '../authorization.js';
 import { toJsonRpcMessage } from '../legacy-sse/messages.js';
@@ -78,18 +78,18 @@ export function mayHold({ deny }: Refusal, admitted: AdmittedMessage): boolean {
 }
 
 /**
- * Sends the form and waits for the answer. The response is an event stream from then on. False if too many calls are held,
- * of this caller or of all.
+ * Sends the form and waits for the answer. The response is an event stream from then on. `left`: the client has cancelled
+ * the call or is gone; `crowded`: too many calls are held, of this caller or of all, and nothing was sent.
  */
 export async function holdForAnswer(
   call: RequestContext<AnyPort>,
   principal: Principal,
   admitted: AdmittedMessage,
   prompt: UserPrompt,
-): Promise<boolean> {
+): Promise<'answered' | 'left' | 'crowded'> {
   const { session, message, target } = admitted;
   const owner = callerKeyOf(principal);
-  if (session === undefined || message.kind !== 'request' || !held.take(owner)) return false;
+  if (session === undefined || message.kind !== 'request' || !held.take(owner)) return 'crowded';
   try {
     const { incoming, outgoing, ports } = call;
     const scope = { upstream: incoming.upstream, principal, session };
@@ -101,8 +101,13 @@ export async function holdForAnswer(
     await outgoing.write(encodeSseMessage(renderJson(request)));
     // Nothing runs at the upstream meanwhile.
     incoming.keepSlots?.()();
-    await ports.approvals.waitForAnswer(prompt.id, HELD_MS, incoming.signal);
-    return true;
+    const left = new DisconnectController();
+    onAbort(incoming.signal, () => left.abort());
+    const note = () => left.abort();
+    const unregister = ports.streams.registerResponse(session.hash ?? '', message.id, { note, end: note });
+    await ports.approvals.waitForAnswer(prompt.id, HELD_MS, left);
+    unregister();
+    return left.aborted ? 'left' : 'answered';
   } finally {
     held.give(owner);
   }

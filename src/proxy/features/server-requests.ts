@@ -30,7 +30,12 @@ import { INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, type UpstreamMessage 
 import { serverRequestNameOf } from '../../protocol/server-requests.js';
 import { PLAIN_SESSION } from '../../protocol/versions/session.js';
 import type { Span } from '../../text/span.js';
-import { type ApprovableServerRequest, findServerRequestApproval } from '../approval.js';
+import {
+  type ApprovableServerRequest,
+  type FoundApproval,
+  findServerRequestApproval,
+  NOTHING_ASKED,
+} from '../approval.js';
 import { authorize, queryFor, type Stages, take } from '../authorization.js';
 import type { Snapshot } from '../ports.js';
 import { ruleFacts } from '../record-facts.js';
@@ -207,21 +212,23 @@ async function enforceServerRequestLimits(
   const { allow } = inspected;
   const { method, params = {} } = request;
   const asked = { principal, allow, record, name, params, method };
-  return { outcome: (await limitServerRequest(call, asked)) ?? inspected };
+  const approval = await limitServerRequest(call, asked);
+  if ('kind' in approval) return { outcome: approval };
+  return { outcome: (await approval.use()) ?? inspected };
 }
 
-/** Whether a person has approved a server request, where one has to, and whether its limits are met. */
+/** The yes to a server request, where it needs one, once its limits are met. */
 async function limitServerRequest(
   call: RequestContext<'approvals' | 'audit' | 'limits'>,
   asked: ApprovableServerRequest,
-): Promise<Refusal | undefined> {
+): Promise<FoundApproval | Refusal> {
   const { allow, principal, record } = asked;
-  if (allow.obligations.length === 0) return undefined;
+  if (allow.obligations.length === 0) return NOTHING_ASKED;
   const { ports } = call;
   const approval = take({ ports, record }, await findServerRequestApproval(call, asked));
   if ('kind' in approval) return approval;
   const deny = await enforceLimits([allow], principal, ports.limits);
-  return deny === undefined ? approval.use() : { kind: 'refused', stage: 'settle', deny };
+  return deny === undefined ? approval : { kind: 'refused', stage: 'settle', deny };
 }
 
 /** Gives the request the id under which only this client can reply to it. */
@@ -513,18 +520,27 @@ async function limitParts<Request extends RequestContent>(
   inspected: InspectedParts,
 ): Promise<InspectedParts | Refusal> {
   const { client, contained, parts } = state;
+  const passed: { readonly part: (typeof parts)[number]; readonly approval: FoundApproval }[] = [];
   for (const [index, part] of parts.entries()) {
     const allow = inspected.allows[index];
     if (allow === undefined || !part.isNew) continue;
     const { record } = part;
     const { name, params } = part.request;
     const asked = { principal: client.principal, allow, record, name, params, method: METHODS[name] };
-    const refusal = await limitServerRequest(client.call, asked);
-    if (refusal !== undefined) {
+    const approval = await limitServerRequest(client.call, asked);
+    if ('kind' in approval) {
       state.refused = part;
-      return refusal;
+      return approval;
     }
+    passed.push({ part, approval });
     contained.noteCounted?.(part.request);
+  }
+  // The message passes with all of them or not at all, so that no yes is used before each has one.
+  for (const { part, approval } of passed) {
+    const unused = await approval.use();
+    if (unused === undefined) continue;
+    state.refused = part;
+    return unused;
   }
   return inspected;
 }
@@ -567,9 +583,11 @@ export async function checkUrlError(
   const { version, allowedServerRequests = [] } = session;
   if (links.length === 0 && !allowedServerRequests.includes('elicitation/url')) return withhold('elicitation-url');
   const client = { call, principal, protocol, version, session, allowedServerRequests };
+  const requests = links.map((params) => ({ name: 'elicitation/url', params }) as const);
   const checked = await checkContained(client, {
-    requests: links.map((params) => ({ name: 'elicitation/url', params }) as const),
-    findError: () => undefined,
+    requests,
+    // A link that is no URL is refused where links are written.
+    findError: () => requests.flatMap(ownNameErrorOf).at(0),
     async inspect(allows) {
       const inspected = await inspectError(withProfiles(checkContext, allows));
       return inspected.kind === 'response' ? showDemandedLinks(inspected, text, links) : inspected;
@@ -593,6 +611,12 @@ function showDemandedLinks(
   );
   if (shown === undefined) return withhold('elicitation-url');
   return shown === text ? inspected : { ...inspected, text: shown };
+}
+
+/** A link of a server that speaks as only the gateway does. */
+function ownNameErrorOf(request: RequestContent): readonly { readonly request: never; readonly reason: Reason }[] {
+  const reason = contentErrorOf(request.name, request.params);
+  return reason === 'elicitation-approval' ? [{ request: request as never, reason }] : [];
 }
 
 function linksOf(data: Json | undefined): readonly JsonObject[] | undefined {

@@ -53,6 +53,7 @@ describe('[APR-70] who may grant', () => {
     ],
     ['a token that an agent presents for a person', reviewer('rev', { hasActors: true }), 'acted-for'],
     ['a login at the console', reviewer('rev', { proof: 'login', authenticatedAtMs: undefined }), undefined],
+    ['a token without the claim that tells one person', reviewer('rev', { lacksMatch: true }), 'without-match'],
     ['a login of an agent', reviewer('rev', { proof: 'login', hasActors: true }), 'acted-for'],
     ['the break-glass token', BREAK_GLASS, 'break-glass'],
   ])('%s', async (_what, caller, why) => {
@@ -99,7 +100,9 @@ describe('[APR-70] who may grant', () => {
   });
 
   it('counts two reviewers only if they are two', async () => {
-    const first = approvalOf(NOW, { demand: { reviewer: { groups: [], count: 2 } } });
+    const plain = approvalOf(NOW, { demand: { reviewer: { groups: [], count: 2 } } });
+    const { subject } = plain;
+    const first = { ...plain, subject: { ...subject, caller: { ...subject.caller, match: 'e-1' } } };
     const path = `/api/approvals/${first.id}/grant`;
     const once = await ask('POST', path, reviewer('rev', { person: personOf('rev', undefined, 'e-17') }), [first]);
     expect(once?.value.approval).toMatchObject({ state: 'waiting', waitsFor: ['reviewer'] });
@@ -109,7 +112,10 @@ describe('[APR-70] who may grant', () => {
       reviewer('r2', { person: personOf('r2', 'https://staff.example.com', 'e-17') }),
     ])
       expect((await ask('POST', path, again, kept))?.status).toBe(403);
-    expect((await ask('POST', path, reviewer('tom'), kept))?.value.approval.state).toBe('granted');
+    expect(
+      (await ask('POST', path, reviewer('tom', { person: personOf('tom', undefined, 'e-18') }), kept))?.value.approval
+        .state,
+    ).toBe('granted');
   });
 
   it('does not grant what is not kept for showing', async () => {

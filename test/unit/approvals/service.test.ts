@@ -6,6 +6,7 @@ import type { ApprovalQuestion, ApprovalVoice } from '../../../src/policy/approv
 import type { ApprovalDemand } from '../../../src/policy/approval-terms.js';
 import type { GatewayEvents } from '../../../src/policy/events.js';
 import type { ApprovalEvent } from '../../../src/policy/security-events.js';
+import { createMemoryLimits } from '../../../src/state/memory.js';
 import { createMemoryTable } from '../../../src/state/shared-table.js';
 
 const MINUTE = 60_000;
@@ -26,19 +27,30 @@ const REVIEWER_DEMAND: ApprovalDemand = {
 
 const ANA = { issuer: 'https://id.example', subject: 'ana', match: undefined };
 
-type Change = { demand?: ApprovalDemand; subject?: Partial<ApprovalQuestion['subject']>; decisionId?: string };
+type Change = {
+  owner?: string;
+  demand?: ApprovalDemand;
+  subject?: Partial<ApprovalQuestion['subject']>;
+  decisionId?: string;
+};
 
-function questionOf({ demand = CALLER_DEMAND, subject, decisionId = 'decision-1' }: Change = {}): ApprovalQuestion {
+function questionOf({
+  owner = 'ana',
+  demand = CALLER_DEMAND,
+  subject,
+  decisionId = 'decision-1',
+}: Change = {}): ApprovalQuestion {
   return {
     demand,
     decisionId,
-    owner: 'ana',
+    owner,
     subject: {
       caller: { ...ANA, issuerName: 'main', client: 'agent', actors: [] },
       upstream: 'github',
       method: 'tools/call',
       name: 'delete_repository',
-      args: 'digest-1',
+      args: 'keyed-1',
+      digest: 'digest-1',
       remembered: undefined,
       pin: 'pin-1',
       rules: 'rules-1',
@@ -55,6 +67,7 @@ function questionOf({ demand = CALLER_DEMAND, subject, decisionId = 'decision-1'
   };
 }
 
+const ROB = { issuer: 'https://id.example', subject: 'rob' };
 const BY_ANA: ApprovalVoice = { party: 'caller', person: ANA, proof: 'login', groups: [] };
 const reviewer = (subject: string, more: Partial<ApprovalVoice> = {}): ApprovalVoice => ({
   party: 'reviewer',
@@ -83,11 +96,12 @@ function rig() {
         if (name === 'approvalsCounted') counted.push((event as GatewayEvents['approvalsCounted']).waiting);
       },
       isAsked: () => true,
+      limits: createMemoryLimits({ nowMs: () => clock.nowMs }),
       useOnce: async (key) => !rounds.has(key) && rounds.add(key) !== undefined,
     });
   const replicas = [create(), create()] as const;
   const changes = () => events.map(({ change }) => change);
-  return { clock, events, counted, audit, replicas, changes, service: replicas[0] };
+  return { clock, table, events, counted, audit, replicas, changes, service: replicas[0] };
 }
 
 type Rig = ReturnType<typeof rig>;
@@ -127,7 +141,7 @@ describe('an approval by the caller', () => {
   });
 
   const others: readonly (readonly [string, Partial<ApprovalQuestion['subject']>, string])[] = [
-    ['other arguments', { args: 'digest-2' }, 'waiting'],
+    ['other arguments', { digest: 'digest-2' }, 'waiting'],
     ['another tool', { name: 'delete_branch' }, 'waiting'],
     ['another upstream', { upstream: 'gitlab' }, 'waiting'],
     ['another method', { method: 'prompts/get' }, 'waiting'],
@@ -183,7 +197,7 @@ describe('an approval by the caller', () => {
     const oldest = await ask(run, { demand: { ...CALLER_DEMAND, expiresMs: 24 * 60 * MINUTE } });
     run.clock.nowMs += 1;
     for (let count = 0; count < 1_100; count += 1) {
-      const id = await ask(run, { subject: { args: `other-${count}` } });
+      const id = await ask(run, { owner: `owner-${count}`, subject: { digest: `other-${count}` } });
       await run.service.answer(id, 'denied', BY_ANA);
     }
     run.clock.nowMs += 3 * MINUTE - 1;
@@ -233,7 +247,33 @@ describe('an approval by the caller', () => {
     await run.service.answer(second, 'granted', BY_ANA);
     run.audit.isWritable = false;
     expect(await consume(run)).toBe('unrecorded');
-    expect(await consume(run, { subject: { args: 'digest-9' } })).toBe('unrecorded');
+    expect(await consume(run, { subject: { digest: 'digest-9' } })).toBe('unrecorded');
+  });
+
+  it('is not asked without end by somebody who answers at once', async () => {
+    const run = rig();
+    const kinds = new Set<string>();
+    for (let count = 0; count < 130; count += 1) {
+      const outcome = await run.service.consult(questionOf({ subject: { digest: `d-${count}` } }));
+      kinds.add(`${outcome.kind} ${count < 120 ? 'at first' : 'then'}`);
+      if (outcome.kind === 'waiting') await run.service.answer(outcome.approval.id, 'denied', BY_ANA);
+    }
+    expect([...kinds]).toEqual(['waiting at first', 'crowded then']);
+  });
+
+  it('stays used where the store goes back to an older state', async () => {
+    const run = rig();
+    const id = await ask(run);
+    await run.service.answer(id, 'granted', BY_ANA);
+    const before = await run.table.find(id);
+    expect(await consume(run)).toBe('used');
+    const used = await run.table.find(id);
+    if (typeof before !== 'object' || typeof used !== 'object') throw new Error('it is not there');
+    await run.table.replace(used, before.head, {
+      openUntilMs: run.clock.nowMs + MINUTE,
+      keptUntilMs: run.clock.nowMs + MINUTE,
+    });
+    expect(await consume(run)).toBe('taken');
   });
 
   it('lets each further round of the request pass once', async () => {
@@ -255,7 +295,7 @@ describe('an approval by the caller', () => {
   it('is bounded per caller', async () => {
     const run = rig();
     const kinds: string[] = [];
-    for (let index = 0; index < 25; index += 1) kinds.push(await consume(run, { subject: { args: `a${index}` } }));
+    for (let index = 0; index < 25; index += 1) kinds.push(await consume(run, { subject: { digest: `a${index}` } }));
     expect(kinds.filter((kind) => kind === 'waiting')).toHaveLength(20);
     expect(kinds.slice(20)).toEqual(Array.from({ length: 5 }, () => 'crowded'));
   });
@@ -281,15 +321,15 @@ describe('a yes that is remembered', () => {
 
   it('counts again for equal named arguments, and each use is recorded with its id', async () => {
     const run = await granted();
-    expect(await consume(run, { ...with_({ args: 'digest-2' }), decisionId: 'decision-2' })).toBe('used');
+    expect(await consume(run, { ...with_({ digest: 'digest-2' }), decisionId: 'decision-2' })).toBe('used');
     expect(run.events.at(-1)).toMatchObject({ change: 'used', isRemembered: true, decisionId: 'decision-2' });
   });
 
   it.each<readonly [string, Partial<ApprovalQuestion['subject']>]>([
-    ['other named arguments', { remembered: 'repo-b', args: 'x' }],
-    ['another pin', { pin: 'pin-2', args: 'x' }],
-    ['another text of the rules', { rules: 'rules-2', args: 'x' }],
-    ['another client', { caller: { ...ANA, issuerName: 'main', client: 'other', actors: [] }, args: 'x' }],
+    ['other named arguments', { remembered: 'repo-b', digest: 'x' }],
+    ['another pin', { pin: 'pin-2', digest: 'x' }],
+    ['another text of the rules', { rules: 'rules-2', digest: 'x' }],
+    ['another client', { caller: { ...ANA, issuerName: 'main', client: 'other', actors: [] }, digest: 'x' }],
   ])('does not count for %s', async (_what, subject) => {
     const run = await granted();
     expect(await consume(run, with_(subject))).toBe('waiting');
@@ -298,7 +338,7 @@ describe('a yes that is remembered', () => {
   it('ends with its time', async () => {
     const run = await granted();
     run.clock.nowMs += 10 * MINUTE;
-    expect(await consume(run, with_({ args: 'digest-2' }))).toBe('waiting');
+    expect(await consume(run, with_({ digest: 'digest-2' }))).toBe('waiting');
   });
 });
 
@@ -327,7 +367,8 @@ describe('an approval by reviewers', () => {
       'is-caller',
     ],
     ['an actor of the caller', reviewer('bot'), 'is-actor'],
-    ['somebody outside the group', reviewer('rob', { groups: [] }), 'not-in-group'],
+    ['somebody outside the group', reviewer('rob', { groups: [], person: { ...ROB, match: 'e2' } }), 'not-in-group'],
+    ['somebody without the claim that tells one person', reviewer('rob'), 'not-told-apart'],
     ['the break-glass token', reviewer('glass', { groups: 'any', mayOnlyDeny: true }), 'no-proof'],
   ])('is not granted by %s', async (_who, voice, why) => {
     const run = rig();

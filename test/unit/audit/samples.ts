@@ -104,6 +104,7 @@ export function sampleApproval(change: Partial<Approval> = {}): Approval {
       upstream: 'github',
       method: 'tools/call',
       name: 'get_issue',
+      digest: 'digest-1',
       remembered: undefined,
       args: 'args-digest',
       pin: 'd'.repeat(64),

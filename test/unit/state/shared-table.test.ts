@@ -18,11 +18,7 @@ function makeTables(isShared: boolean) {
   const store = createFakeStore(now);
   const ring = createKeyRing([{ id: 'key', bytes: new Uint8Array(32) }]);
   const shared = (): Table =>
-    createSharedTable(
-      'note',
-      { ring, now, link: store.link(), isReachable: () => true, onError: () => undefined },
-      BOUNDS,
-    );
+    createSharedTable('note', { ring, now, link: store.link(), isReachable: () => true }, BOUNDS);
   const one: Table = isShared ? shared() : createMemoryTable(now, BOUNDS);
   const other = isShared ? shared() : one;
   const add = (
