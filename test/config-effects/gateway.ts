@@ -167,9 +167,9 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'issuers.<name>.login.authentication': 'attacks/console.test.ts > is presented as the configuration says',
   'issuers.<name>.login.scopes': 'integration/console.test.ts > asks for the scopes that are configured',
   'approvals.webhooks.<name>.{url,secret,network}':
-    'integration/approvals-review.test.ts > tells a receiver by a signed message',
-  'approvals.webhooks.<name>.format': 'integration/approvals-review.test.ts > in the form of each receiver',
-  'approvals.webhooks.<name>.ca': 'integration/approvals-review.test.ts > whose certificate another authority signed',
-  'approvals.webhooks.<name>.plaintext': 'integration/approvals-review.test.ts > in a private network by plain http',
+    'e2e/approvals-review.test.ts > tells a receiver by a signed message',
+  'approvals.webhooks.<name>.format': 'e2e/approvals-review.test.ts > in the form of each receiver',
+  'approvals.webhooks.<name>.ca': 'e2e/approvals-review.test.ts > whose certificate another authority signed',
+  'approvals.webhooks.<name>.plaintext': 'e2e/approvals-review.test.ts > in a private network by plain http',
   'admin.breakGlass.token': 'integration/admin.test.ts > shows every control to the break-glass token',
 };
