@@ -300,10 +300,11 @@ function waitingFor(
   isNew: boolean,
 ): Pick<Deny, 'advice' | 'ask'> {
   const open = openParties(approval);
-  if (!open.includes('caller')) return { advice: `Approval ${approval.id} waits for a reviewer.` };
+  if (!open.includes('caller'))
+    return { advice: `Approval ${approval.id} waits for a reviewer: tell your user, and try again later.` };
   const url = call.ports.approvals.linkTo(approval.id);
   const form = formOf(approval, admitted);
-  const advice = `Approval ${approval.id}: the person on whose behalf the request is made opens ${url}`;
+  const advice = `Approval ${approval.id}: show your user this link, where they log in and answer: ${url}`;
   if (!isNew) return { advice: `It is still waiting. ${advice}` };
   if (form !== undefined) return { advice, ask: { mode: 'form', message: form, id: approval.id } };
   return admitted.elicitation.includes('url')

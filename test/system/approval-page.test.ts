@@ -1,6 +1,8 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { type Browser, chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ApprovalPageRig, startApprovalPage } from '../support/approval-page.js';
+import { type ApprovalPageRig, loginOf, startApprovalPage, verifiedNow } from '../support/approval-page.js';
 import { FLAGS, findBarriers, findFaintText, shoot } from '../support/page-checks.js';
 
 const LOOKS = [
@@ -79,5 +81,39 @@ describe('the page of callers in a browser', () => {
     expect(rig.voices.slice(-2).map(({ verdict }) => verdict)).toEqual(['granted', 'denied']);
     expect(complaints.filter((text) => !text.includes('404'))).toEqual([]);
     await context.close();
+  });
+
+  it('leads from the form to an issuer at another origin, which redirects further, and back', async () => {
+    const issuer = createServer(({ url = '' }, response) => {
+      const back = new URL(url, 'http://issuer.example').searchParams.get('back') ?? '/';
+      // By another host name, as an issuer does that asks a further one.
+      const isFirst = !back.startsWith('/hop?');
+      const hop = `http://localhost:${port}/?back=${encodeURIComponent(`/hop?${back}`)}`;
+      response.writeHead(303, { location: isFirst ? hop : back.slice('/hop?'.length) }).end();
+    });
+    await new Promise<void>((resolve) => issuer.listen(0, resolve));
+    const { port } = issuer.address() as AddressInfo;
+    const own = await startApprovalPage({
+      client(publicBase) {
+        const login = loginOf(() => `${publicBase}/.well-known/sallyport/approve/callback`, verifiedNow);
+        return {
+          ...login,
+          async begin() {
+            const begun = await login.begin();
+            if (typeof begun === 'string') return begun;
+            return { ...begun, url: `http://127.0.0.1:${port}/?back=${encodeURIComponent(begun.url)}` };
+          },
+        };
+      },
+    });
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(own.linkOf(own.add().id));
+    await page.getByRole('button', { name: 'Log in to answer' }).click();
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.getByText('You approved this request.').waitFor();
+    await context.close();
+    await own.close();
+    issuer.close();
   });
 });
