@@ -11,7 +11,7 @@ import type { JsonObject } from '../support/json.js';
 import { replace } from '../support/seams.js';
 import { createFakeStore } from '../support/state.js';
 import { PATIENT } from '../support/timing.js';
-import { type Access, callStateless, type Reply, requestStateless } from '../support/wire-client.js';
+import { type Access, callStateless, type Reply } from '../support/wire-client.js';
 import { shared } from '../support/with-gateway.js';
 
 let aheadMs = 0;
@@ -85,6 +85,18 @@ async function decisionLineOf(gateway: RunningGateway, id: string): Promise<Audi
   const isDecision = (line: AuditLine): boolean => line['type'] === 'mcp.decision' && line['decision'].id === id;
   await expect.poll(async () => (await gateway.audit()).some(isDecision), PATIENT).toBe(true);
   return (await gateway.audit()).find(isDecision);
+}
+
+/** The pin by which a gateway decides a call of a tool that nobody has to approve. */
+async function pinSeenBy(gateway: RunningGateway): Promise<string> {
+  const lines = async () =>
+    (await gateway.audit()).filter((line) => line['type'] === 'mcp.decision' && line['target'].name === 'read_record');
+  const before = (await lines()).length;
+  expect((await callStateless(await accessTo(gateway), 'read_record', { id: 'one' })).status).toBe(200);
+  await expect.poll(async () => (await lines()).length, PATIENT).toBeGreaterThan(before);
+  const pin = (await lines()).at(-1)?.['target'].pin;
+  expect(pin).toMatch(/^(?:sha256:)?[0-9a-f]{64}$/);
+  return pin;
 }
 
 /** The approval that the decision behind a refusal names. */
@@ -407,16 +419,16 @@ describe('[APR-60] between a yes and its use', () => {
       await gateway.reload();
     }
     await approved();
+    const pinsBefore = [await pinSeenBy(both.one), await pinSeenBy(both.other)];
     upstream.offer(() => TOOLS.map((tool) => ({ ...tool, description: `${tool['description']} Quickly.` })));
     for (const gateway of [both.one, both.other]) {
       await gateway.approvePins();
       await gateway.reload();
     }
-    for (const gateway of [both.one, both.other]) {
-      const access = await accessTo(gateway);
-      const listed = async () => (await requestStateless(access, 'tools/list')).text.includes('Quickly');
-      await expect.poll(listed, PATIENT).toBe(true);
-    }
+    // A yes is bound to what the gateway itself has seen of the server, which the list of a caller may be ahead of.
+    for (const [index, gateway] of [both.one, both.other].entries())
+      await expect.poll(() => pinSeenBy(gateway), PATIENT).not.toBe(pinsBefore[index]);
+    upstream.forget();
     expect(outcomeOf(await call(both.one))).toBe('approval-mismatch');
     expect(uses()).toBe(0);
   });
