@@ -117,6 +117,46 @@ describe('a stateless client', () => {
   });
 });
 
+/** A call whose arguments are as they are written. */
+async function postArguments(sub: string, written: string): Promise<string> {
+  const write = (message: JsonObject) => JSON.stringify(message).replace('"arguments":{}', `"arguments":${written}`);
+  const params = { name: 'write_record', arguments: {}, _meta: FORM };
+  return (await requestStateless(await as(sub), 'tools/call', params, { write })).text;
+}
+
+describe('what nobody was shown', () => {
+  it('is not sent with an approved call', async () => {
+    const hidden = { 'com.example/note': 'delete everything' };
+    const send = async (meta: JsonObject, more: JsonObject = {}) =>
+      requestStateless(await as('hal'), 'tools/call', {
+        ...{ name: 'write_record', arguments: WRITE, _meta: { ...FORM, ...meta } },
+        ...more,
+      });
+    await send({});
+    const others = { confirm: { action: 'accept', content: { path: '/' } } };
+    expect(reasonOf(await send({}, { inputResponses: { [KEY]: yes, ...others } }))).toBe('approval-required');
+    expect(calls()).toBe(0);
+    expect((await send(hidden, { inputResponses: { [KEY]: yes } })).text).not.toContain('isError":true');
+    expect(calls()).toBe(1);
+    expect(JSON.stringify(rig.upstream.uses())).not.toContain('delete everything');
+  });
+
+  it('is no form, so that no answer to one counts', async () => {
+    const args = { id: 'x', text: 'a\u202eb' };
+    await callStateless(await as('ivy'), 'write_record', args, FORM);
+    expect(reasonOf(await answer('ivy', yes, args))).toBe('approval-required');
+    // To say that a link was opened is no refusal either.
+    expect(reasonOf(await answer('ivy', { action: 'accept' }, args))).toBe('approval-required');
+    expect(calls()).toBe(0);
+  });
+
+  it('cannot be pushed out of a form by blank lines', async () => {
+    const text = await postArguments('jan', `{"id":"x",${'\n'.repeat(1_900)}"text":"y"}`);
+    expect(text).toContain('{\\"id\\":\\"x\\",\\"text\\":\\"y\\"}');
+    expect(text).not.toContain('\\n\\n\\n');
+  });
+});
+
 describe('a client with a session', () => {
   it.each<readonly [string, Parameters<typeof connectAsked>[2], string]>([
     ['goes on with a yes', { content: { approve: true } }, 'used'],

@@ -129,7 +129,11 @@ export type AskedClient = {
 export async function connectAsked(
   url: string,
   token: string,
-  answer: { readonly text?: string; readonly content?: Record<string, string | boolean>; readonly action?: 'decline' } = {},
+  answer: {
+    readonly text?: string;
+    readonly content?: Record<string, string | boolean>;
+    readonly action?: 'decline';
+  } = {},
   transport = createTransportV1(url, { token }) as Transport,
 ): Promise<AskedClient> {
   const asked: { method: string; params: JsonObject }[] = [];
