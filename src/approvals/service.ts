@@ -146,10 +146,14 @@ export function createApprovalService({
     };
   }
 
-  /** Whoever answers their own questions at once could otherwise ask without end. */
-  async function mayAsk(owner: string): Promise<boolean> {
-    const taken = await limits.take(`approvals ${owner}`, { count: MAX_ASKED, windowMs: ASKED_WITHIN_MS });
-    return taken !== 'unavailable' && taken.ok;
+  /**
+   * Counts a question, or with an amount of 0 says whether another may be asked: whoever answers their own at once could
+   * otherwise ask without end.
+   */
+  async function takeQuestion(owner: string, amount: 0 | 1): Promise<boolean | 'unavailable'> {
+    const window = { count: amount === 0 ? MAX_ASKED - 1 : MAX_ASKED, windowMs: ASKED_WITHIN_MS, amount };
+    const taken = await limits.take(`approvals ${owner}`, window);
+    return taken === 'unavailable' ? taken : taken.ok;
   }
 
   async function ask(
@@ -157,9 +161,10 @@ export function createApprovalService({
     before: KeptApproval | undefined,
     isLate: boolean,
   ): Promise<ApprovalOutcome | 'changed'> {
-    if (!(await mayAsk(owner))) {
-      emit('approvalCrowded', { parties: openParties({ demand, answers: [] }) });
-      return { kind: 'crowded' };
+    const mayAsk = await takeQuestion(owner, 0);
+    if (mayAsk !== true) {
+      if (mayAsk === false) emit('approvalCrowded', { parties: openParties({ demand, answers: [] }) });
+      return { kind: mayAsk === false ? 'crowded' : 'unavailable' };
     }
     const body = await content();
     const approval: Approval = {
@@ -187,6 +192,7 @@ export function createApprovalService({
       case 'unavailable':
         return { kind: added };
       case 'added':
+        await takeQuestion(owner, 1);
     }
     if (await note({ change: 'requested', approval })) return { kind: 'waiting', approval, isNew: true, isLate };
     await change({ id, head: approval, revision: 1 }, { ...approval, state: 'void' });
@@ -208,6 +214,7 @@ export function createApprovalService({
   async function consultOnce(question: ApprovalQuestion): Promise<ApprovalOutcome | 'changed'> {
     const found = await table.findByKey(keyOf(question.subject));
     if (found === 'unavailable') return { kind: 'unavailable' };
+    if (question.isRoundOnly === true) return onlyRoundOf(found, question);
     if (found === undefined) return begin(question, undefined, false);
     switch (stateOf(found.head, now())) {
       case 'waiting':
@@ -225,6 +232,11 @@ export function createApprovalService({
       case 'void':
         return begin(question, found, false);
     }
+  }
+
+  function onlyRoundOf(found: KeptApproval | undefined, question: ApprovalQuestion): ApprovalOutcome {
+    const isUsed = found !== undefined && stateOf(found.head, now()) === 'used';
+    return (isUsed ? roundOf(found.head, question) : undefined) ?? { kind: 'unseen' };
   }
 
   async function begin(question: ApprovalQuestion, before: KeptApproval | undefined, isLate: boolean) {
@@ -257,7 +269,7 @@ export function createApprovalService({
     if (found === undefined) return { kind: 'over', approval: undefined };
     const state = stateOf(found.head, now());
     if (state === 'expired') await endOverdue(found);
-    if (state !== 'waiting') return { kind: 'over', approval: { ...found.head, state } };
+    if (state !== 'waiting' || spent.has(id)) return { kind: 'over', approval: { ...found.head, state } };
     const why = refuseAnswer(found.head, verdict, voice);
     if (why !== undefined) return { kind: 'refused', why };
     const { party, person, proof } = voice;
@@ -275,6 +287,7 @@ export function createApprovalService({
     const done = await change(found, approval);
     if (done === 'unavailable') return { kind: 'unavailable' };
     if (!done) return 'changed';
+    if (answer.verdict === 'denied') spent.set(found.id, true);
     const isRecorded = await note({ change: answer.verdict, approval, answer });
     const kept = { id: found.id, head: approval, revision: found.revision + 1 };
     if (answer.verdict === 'granted') return settle(kept, isRecorded, answer.atMs);

@@ -146,9 +146,13 @@ export function refuseReviewer(
   if (answers.some((answer) => isSamePerson(answer.person, person))) return 'answered-before';
   if (areIndistinct(caller, person) || answers.some((answer) => areIndistinct(answer.person, person)))
     return 'not-told-apart';
-  const lists = demand.reviewer?.groups ?? [];
+  return isNamed(demand, groups) ? undefined : 'not-in-group';
+}
+
+/** Whether somebody of these groups is among those whom the rules name. */
+function isNamed({ reviewer }: ApprovalDemand, groups: readonly string[] | 'any'): boolean {
   const isIn = (list: readonly string[]): boolean => groups === 'any' || list.some((group) => groups.includes(group));
-  return lists.every(isIn) ? undefined : 'not-in-group';
+  return (reviewer?.groups ?? []).every(isIn);
 }
 
 function isSameIdentity(one: Identity, other: Identity): boolean {
@@ -179,12 +183,14 @@ export type ApprovalQuestion = Pick<Approval, 'subject' | 'demand' | 'decisionId
    * the server gave it for that, so that each round passes once.
    */
   readonly round?: string | undefined;
+  /** It passes as such a round or not at all, because it carries answers that no person is shown. */
+  readonly isRoundOnly?: boolean | undefined;
 };
 
 /**
  * What became of it. `granted`: this request may pass, once `use` says so. `waiting`: a question stands; `isNew` if this request asked
  * it. `late`: the yes was not used in time, and the question is asked anew. `crowded`: too many of this caller, or of all
- * callers, wait. `too-large`: nobody could be shown the arguments. `unrecorded`: the audit log cannot be written.
+ * callers, wait. `too-large`, `unseen`: nobody could be shown what it carries. `unrecorded`: the audit log cannot be written.
  */
 export type ApprovalOutcome =
   | {
@@ -195,7 +201,7 @@ export type ApprovalOutcome =
     }
   | { readonly kind: 'waiting'; readonly approval: Approval; readonly isNew: boolean; readonly isLate: boolean }
   | { readonly kind: 'denied' | 'mismatch'; readonly approval: Approval }
-  | { readonly kind: 'crowded' | 'too-large' | 'unavailable' | 'unrecorded' };
+  | { readonly kind: 'crowded' | 'too-large' | 'unseen' | 'unavailable' | 'unrecorded' };
 
 /** `taken`: another request was faster. */
 export type ApprovalUse = 'used' | 'taken' | 'unavailable' | 'unrecorded';
@@ -255,9 +261,9 @@ function refuseVoice(
 ): AnswerRefusal | undefined {
   if (approval.demand.reviewer === undefined) return 'not-asked';
   if (mayOnlyDeny === true && verdict === 'granted') return 'no-proof';
-  const refusal = refuseReviewer(approval, person, groups);
-  // Whoever may not grant it for who they are may still stop it.
-  return verdict === 'denied' && refusal !== 'not-in-group' ? undefined : refusal;
+  // Whoever may not grant it for who they are may still stop it, if the rule names them.
+  if (verdict === 'denied') return isNamed(approval.demand, groups) ? undefined : 'not-in-group';
+  return refuseReviewer(approval, person, groups);
 }
 
 /** The approvals, as pages, the admin API and forms use them. None rejects. */

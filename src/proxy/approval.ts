@@ -31,6 +31,7 @@ import { paramsOf } from '../protocol/params.js';
 import { APPROVAL_KEY, isApproved } from '../protocol/server-requests.js';
 import { unseenCharacters } from '../text/escaping.js';
 import { stepsOf } from '../text/json-members.js';
+import { isShownEntirely } from './flows.js';
 import { nameOf, type RequestContext, sensitiveFieldsOf } from './request-context.js';
 
 /** A request that somebody has to approve. */
@@ -106,7 +107,8 @@ export async function findServerRequestApproval(
   const outcome = await ports.approvals.consult({
     demand,
     decisionId: record.id,
-    owner: ownerOf(principal),
+    // Apart from what the caller asks, because a server chooses how much it asks.
+    owner: JSON.stringify([ownerOf(principal), incoming.upstream]),
     subject: {
       ...{ caller: ports.approvals.callerOf(principal), upstream: incoming.upstream, method, name },
       ...{ args: ports.audit.keyedHash('arguments', form), digest: digestOf(form), remembered: undefined },
@@ -138,10 +140,14 @@ function foundOrRefused(demand: ApprovalDemand, outcome: ApprovalOutcome, waits:
   return {
     async use() {
       const used = await outcome.use();
-      return used === 'used' ? undefined : refuseWith(USE_REASONS[used]);
+      if (used === 'used') return undefined;
+      return refuseWith(USE_REASONS[used], used === 'taken' ? { advice: SENT_BEFORE } : {});
     },
   };
 }
+
+const SENT_BEFORE =
+  'Another request has used the yes, or this answer was sent before. Send the request again from the beginning.';
 
 const USE_REASONS = {
   taken: 'approval-required',
@@ -173,6 +179,7 @@ function questionOf(
     decisionId: incoming.id,
     owner: ownerOf(principal),
     round: roundOf(call, admitted),
+    isRoundOnly: !isShownEntirely(admitted),
     content: () => contentOf(call, principal, admitted, sent.text),
   };
 }
@@ -283,12 +290,18 @@ function refusalOf(demand: ApprovalDemand, outcome: Unapproved, waits: Waiting):
         ...named,
         advice: 'Nobody was asked, because the arguments are too large to be shown to a person. Send less at once.',
       });
+    case 'unseen':
+      return refuseWith('approval-required', { ...named, advice: NOBODY_SEES });
     case 'unavailable':
       return refuseWith('store-unavailable', named);
     case 'unrecorded':
       return refuseWith('audit-unavailable', named);
   }
 }
+
+/** What is said of a request that carries more than a person is shown. */
+export const NOBODY_SEES =
+  'Nobody was asked, because the request carries answers or terms of a task that no person is shown. Send it from the beginning, without them.';
 
 const MS_PER_SECOND = 1000;
 

@@ -128,11 +128,13 @@ const SHOWN_PARAMS: ReadonlySet<string> = new Set(['name', 'arguments', 'uri', '
  * Whether a person who is asked sees all that the message carries: not so if it answers the server besides (MCP 2026-07-28,
  * multi-round-trip requests), or says how its task is to be run. What answers the gateway itself is not sent on.
  */
-function isShownEntirely(admitted: AdmittedMessage): boolean {
+export function isShownEntirely(admitted: AdmittedMessage): boolean {
   const { message, rule } = admitted;
   if (message.kind !== 'request' || !APPROVABLE_METHODS.has(rule.method)) return false;
+  const isSent = (name: string): boolean => name !== 'task' || admitted.mayBecomeTask;
   return Object.entries(paramsOf(admitted)).every(
-    ([name, value]) => SHOWN_PARAMS.has(name) || isPlainTask(name, value) || answersGateway(name, value),
+    ([name, value]) =>
+      SHOWN_PARAMS.has(name) || !isSent(name) || isPlainTask(name, value) || answersGateway(name, value),
   );
 }
 
@@ -156,11 +158,14 @@ export function toShow(call: RequestContext, admitted: AdmittedMessage): CutMess
 type CutMessage = { readonly admitted: AdmittedMessage; readonly findings: readonly Finding[] };
 
 /** Whether it asks for a task and says nothing but how long that is to be kept. */
+/** How long a task is kept, and how often it is asked about. */
+const TASK_TIMES: ReadonlySet<string> = new Set(['ttl', 'pollInterval']);
+
 function isPlainTask(name: string, value: Json): boolean {
   return (
     name === 'task' &&
     isObject(value) &&
-    Object.entries(value).every(([key, ttl]) => key === 'ttl' && typeof ttl === 'number')
+    Object.entries(value).every(([key, time]) => TASK_TIMES.has(key) && typeof time === 'number')
   );
 }
 

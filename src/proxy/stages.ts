@@ -33,7 +33,7 @@ import { NO_GRANTS, type ServerRequestGrants } from '../protocol/server-requests
 import { checkParamHeaders, checkSupported, versionsOffered } from '../protocol/versions/negotiation.js';
 import { after } from '../text/after.js';
 import { authenticateAgain, checkSession } from './access-lease.js';
-import { type Approvable, approvableOf, findApproval } from './approval.js';
+import { type Approvable, approvableOf, findApproval, NOBODY_SEES } from './approval.js';
 import { decideTarget, decideVisible, queryFor, type StageOutcome, take } from './authorization.js';
 import { enforceFlows, toShow } from './flows.js';
 import { isRead, readMessage, refuseReadError, turnsOf } from './message-reading.js';
@@ -558,9 +558,6 @@ async function settleApproved(
   const unused = 'kind' in outcome ? undefined : await approval.use();
   return { outcome: unused ?? outcome, facts };
 }
-
-const NOBODY_SEES =
-  'Nobody was asked, because the request carries answers or terms of a task that no person is shown. Send it without them.';
 
 type Settling = {
   readonly principal: Principal;

@@ -316,6 +316,7 @@ describe('[APR-60] between a yes and its use', () => {
     await approved();
     aheadMs += 3 * MINUTE_MS;
     const replies = await Promise.all([call(both.one), call(both.other)]);
+    expect(replies.map(outcomeOf)).toContain('approval-expired');
     expect(replies.map(outcomeOf)).not.toContain('passed');
     expect(uses()).toBe(0);
     await expect.poll(async () => (await evidence()).filter((type) => type === 'expired').length, PATIENT).toBe(1);

@@ -204,7 +204,8 @@ const REFUSED_TOKEN: Readonly<Record<string, Schema>> = {
   presented_type: TEXT,
 };
 
-const TIME: Schema = { type: 'string', format: 'date-time' };
+const TIME_PATTERN = '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$';
+const TIME: Schema = { type: 'string', pattern: TIME_PATTERN };
 
 const PARTY: Schema = { type: 'string', enum: ['caller', 'reviewer'] };
 
@@ -248,7 +249,7 @@ const EVENT_MEMBERS: Readonly<Record<string, Schema>> = {
   time: {
     type: 'string',
     description: 'RFC 3339, UTC, milliseconds.',
-    pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$',
+    pattern: TIME_PATTERN,
   },
   type: {
     type: 'string',

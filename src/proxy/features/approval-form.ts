@@ -18,6 +18,7 @@ import { toJsonRpcMessage } from '../legacy-sse/messages.js';
 import type { AnyPort } from '../ports.js';
 import type { RequestContext, VerifiedCall } from '../request-context.js';
 import { STREAM_HEADERS } from '../sse-response.js';
+import { registerOpenResponse } from '../stream-lifetime.js';
 
 const METHOD = 'elicitation/create';
 const NAME = 'elicitation/form';
@@ -95,18 +96,21 @@ export async function holdForAnswer(
     const scope = { upstream: incoming.upstream, principal, session };
     const facts = { id: `${OWN_ID}${prompt.id}`, method: METHOD, name: NAME, about: target } as const;
     const id = ports.sessions.serverRequests.seal(facts, scope);
-    outgoing.open(200, STREAM_HEADERS);
-    call.outgoing = onStream(outgoing, message.id);
-    const request = { jsonrpc: '2.0', id, method: METHOD, params: elicitationOf(prompt) };
-    await outgoing.write(encodeSseMessage(renderJson(request)));
-    // Nothing runs at the upstream meanwhile.
-    incoming.keepSlots?.()();
     const left = new DisconnectController();
-    onAbort(incoming.signal, () => left.abort());
-    const note = () => left.abort();
-    const unregister = ports.streams.registerResponse(session.hash ?? '', message.id, { note, end: note });
-    await ports.approvals.waitForAnswer(prompt.id, HELD_MS, left);
-    unregister();
+    const leave = () => left.abort();
+    onAbort(incoming.signal, leave);
+    const unregister = registerOpenResponse(call, leave, leave);
+    try {
+      outgoing.open(200, STREAM_HEADERS);
+      call.outgoing = onStream(outgoing, message.id);
+      const request = { jsonrpc: '2.0', id, method: METHOD, params: elicitationOf(prompt) };
+      await outgoing.write(encodeSseMessage(renderJson(request)));
+      // Nothing runs at the upstream meanwhile.
+      incoming.keepSlots?.()();
+      await ports.approvals.waitForAnswer(prompt.id, HELD_MS, left);
+    } finally {
+      unregister();
+    }
     return left.aborted ? 'left' : 'answered';
   } finally {
     held.give(owner);

@@ -533,14 +533,15 @@ async function limitParts<Request extends RequestContent>(
       return approval;
     }
     passed.push({ part, approval });
-    contained.noteCounted?.(part.request);
   }
   // The message passes with all of them or not at all, so that no yes is used before each has one.
   for (const { part, approval } of passed) {
     const unused = await approval.use();
-    if (unused === undefined) continue;
-    state.refused = part;
-    return unused;
+    if (unused !== undefined) {
+      state.refused = part;
+      return unused;
+    }
+    contained.noteCounted?.(part.request);
   }
   return inspected;
 }

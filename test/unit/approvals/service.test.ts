@@ -292,6 +292,17 @@ describe('an approval by the caller', () => {
     expect(await further('state-3')).toBe('waiting');
   });
 
+  it('is asked about nothing that only a round may carry', async () => {
+    const run = rig();
+    const round = { ...questionOf(), round: 'state-1', isRoundOnly: true };
+    expect(await run.service.consult(round)).toEqual({ kind: 'unseen' });
+    const id = await ask(run);
+    await run.service.answer(id, 'granted', BY_ANA);
+    expect(await run.service.consult(round)).toEqual({ kind: 'unseen' });
+    expect(await consume(run)).toBe('used');
+    expect((await run.service.consult(round)).kind).toBe('granted');
+  });
+
   it('is bounded per caller', async () => {
     const run = rig();
     const kinds: string[] = [];
