@@ -56,6 +56,9 @@ export const CONCEPTS = [
   { concept: 'shared store', home: ['src/state/redis.ts'], sign: /from 'ioredis'/ },
   { concept: 'bounded tables', home: ['src/state/bounds.ts'] },
   { concept: 'what runs and what is recent, by session', home: ['src/state/replica-tables.ts'] },
+  { concept: 'records that all replicas share and change', home: ['src/state/shared-table.ts'] },
+  { concept: 'what becomes of an approval', home: ['src/approvals/service.ts'] },
+  { concept: 'who may answer what needs an approval', home: ['src/policy/approval.ts'] },
   { concept: 'queue and budget of work beside the event loop', home: ['src/work/queue.ts'] },
   { concept: 'turns of the event loop', home: ['src/work/turns.ts'] },
   {
