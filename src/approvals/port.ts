@@ -19,7 +19,10 @@ export function createApprovalPort(
   return {
     consult,
     callerOf: (principal) => callerOf(principal, settings()),
-    linkTo: (id) => approvalLink(settings().publicBase, id),
+    linkTo(id, { issuerName }) {
+      const { publicBase, issuers } = settings();
+      return issuers.get(issuerName)?.login === undefined ? undefined : approvalLink(publicBase, id);
+    },
     answerByForm: (id, principal, isGranted) =>
       answer(id, isGranted ? 'granted' : 'denied', {
         ...{ party: 'caller', proof: 'client', groups: [] },

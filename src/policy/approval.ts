@@ -212,8 +212,8 @@ export type ApprovalPort = {
   consult(question: ApprovalQuestion): Promise<ApprovalOutcome>;
   /** Who calls, as an approval is bound to it. */
   callerOf(principal: Principal): ApprovalCaller;
-  /** Where the caller answers, in a browser. */
-  linkTo(id: string): string;
+  /** Where the caller answers, in a browser; undefined where the caller's issuer has no login. */
+  linkTo(id: string, caller: ApprovalCaller): string | undefined;
   /** Takes what the client of this caller answered to the gateway's form, perhaps without a person. */
   answerByForm(id: string, principal: Principal, isGranted: boolean): Promise<AnswerOutcome>;
   /** Resolves when it no longer waits, at the latest after `withinMs` milliseconds, or when the signal is aborted. */

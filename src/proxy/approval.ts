@@ -312,16 +312,19 @@ function waitingFor(
   approval: Approval,
   isNew: boolean,
 ): Pick<Deny, 'advice' | 'ask'> {
-  const open = openParties(approval);
-  if (!open.includes('caller'))
-    return { advice: `Approval ${approval.id} waits for a reviewer: tell your user, and try again later.` };
-  const url = call.ports.approvals.linkTo(approval.id);
-  const form = formOf(approval, admitted);
-  const advice = `Approval ${approval.id}: show your user this link, where they log in and answer: ${url}`;
-  if (!isNew) return { advice: `It is still waiting. ${advice}` };
-  if (form !== undefined) return { advice, ask: { mode: 'form', message: form, id: approval.id } };
-  return admitted.elicitation.includes('url')
-    ? { advice, ask: { mode: 'url', url, message: MESSAGE, id: approval.id } }
+  const { id, subject } = approval;
+  const still = isNew ? '' : 'It is still waiting. ';
+  if (!openParties(approval).includes('caller'))
+    return { advice: `${still}Approval ${id} waits for a reviewer: tell your user, and try again later.` };
+  const form = isNew ? formOf(approval, admitted) : undefined;
+  const url = call.ports.approvals.linkTo(id, subject.caller);
+  const advice =
+    url === undefined
+      ? `${still}Approval ${id} can be answered by a form of the client alone, because there is no page to log in at.`
+      : `${still}Approval ${id}: show your user this link, where they log in and answer: ${url}`;
+  if (form !== undefined) return { advice, ask: { mode: 'form', message: form, id } };
+  return isNew && url !== undefined && admitted.elicitation.includes('url')
+    ? { advice, ask: { mode: 'url', url, message: MESSAGE, id } }
     : { advice };
 }
 

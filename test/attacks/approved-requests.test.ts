@@ -6,12 +6,13 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { ADMINS, adminsOf, startTwoGateways } from '../support/deployments.js';
 import { connectIn } from '../support/eras.js';
 import { type AuditLine, decisionOf, type RunningGateway } from '../support/gateway.js';
+import { jsonBody, serverRequestInStream } from '../support/hostile-acts.js';
 import { HONEST_TOOLS, startHostileUpstream } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { replace } from '../support/seams.js';
 import { createFakeStore } from '../support/state.js';
 import { PATIENT } from '../support/timing.js';
-import { type Access, callStateless, type Reply } from '../support/wire-client.js';
+import { type Access, callStateless, openSession, type Reply } from '../support/wire-client.js';
 import { shared } from '../support/with-gateway.js';
 
 let aheadMs = 0;
@@ -308,6 +309,69 @@ describe('[APR-60] a question', () => {
     caller = `${caller}-other`;
     await approved();
     expect(outcomeOf(await call(both.one))).toBe('passed');
+  });
+});
+
+describe('[APR-60] what a server asks of its client', () => {
+  const ASKS = `
+  - {id: forms, effect: allow, who: {anyone: true}, what: {upstreams: ["*"], elicitation: [form]}}
+  - {id: ask-forms, effect: require, who: {anyone: true}, what: {upstreams: ["*"], elicitation: [form]}, approval: {by: reviewer}}
+`;
+  const FORM: JsonObject = {
+    ...{ mode: 'form', message: 'Which branch?' },
+    requestedSchema: { type: 'object', properties: { branch: { type: 'string' } } },
+  };
+  const isQuestion = (line: AuditLine) =>
+    line['type'] === 'mcp.decision' && line['target'].name === 'elicitation/form' && line['actor'].sub === caller;
+  /** The approval of the last question that was refused to the server of this caller. */
+  async function asked(gateway: RunningGateway, refused: number): Promise<string> {
+    const lines = async () => (await gateway.audit()).filter(isQuestion);
+    await expect.poll(async () => (await lines()).length, PATIENT).toBe(refused);
+    return (await lines()).at(-1)?.['decision'].approval;
+  }
+
+  beforeEach(async () => {
+    for (const gateway of [both.one, both.other]) {
+      await gateway.writePolicy('records', policy('Writing is for good.', ASKS));
+      expect(await gateway.reload()).toEqual([]);
+    }
+  });
+
+  it('in a result that needs input ends the call, which delivers it once, after the yes', async () => {
+    upstream.obey(({ method, id = 0 }) =>
+      method === 'tools/call'
+        ? jsonBody({
+            ...{ jsonrpc: '2.0', id },
+            result: {
+              resultType: 'input_required',
+              inputRequests: { b: { method: 'elicitation/create', params: FORM } },
+            },
+          })
+        : undefined,
+    );
+    const meta = { 'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } } };
+    const read = async (gateway: RunningGateway) =>
+      callStateless(await accessTo(gateway), 'read_record', { id: 'one' }, meta);
+    const refused = await read(both.one);
+    expect(outcomeOf(refused)).toBe('approval-required');
+    expect(refused.text).not.toContain('Which branch?');
+    expect(await answer(both.other, await asked(both.one, 1))).toBe(200);
+    expect((await read(both.other)).text).toContain('Which branch?');
+    expect(outcomeOf(await read(both.one))).toBe('approval-required');
+    upstream.repent();
+  });
+
+  it('in a session is answered to the server with an error at once, and delivered when it is asked again', async () => {
+    upstream.obey((received) =>
+      received.method === 'tools/call' ? serverRequestInStream(received, 'elicitation/create', FORM) : undefined,
+    );
+    const session = await openSession(await accessTo(both.one), { elicitation: {} });
+    const first = await session.call('read_record', { id: 'one' });
+    expect(first.text).toContain('after the question');
+    expect(first.text).not.toContain('Which branch?');
+    expect(await answer(both.other, await asked(both.one, 1))).toBe(200);
+    expect((await session.call('read_record', { id: 'one' })).text).toContain('Which branch?');
+    upstream.repent();
   });
 });
 

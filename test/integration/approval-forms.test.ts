@@ -107,13 +107,13 @@ describe('a stateless client', () => {
     const sub = `link-${what.length}`;
     const refused = await callStateless(await as(sub), 'write_record', { id: 'x', text }, FORM);
     expect(reasonOf(refused)).toBe('approval-required');
-    expect(textOf(resultOf(refused))).toContain('/.well-known/sallyport/approve/');
+    expect(textOf(resultOf(refused))).toContain('no page to log in at');
   });
 
-  it('is told the link where it can be asked nothing', async () => {
+  it('is told that only a form would do where it can be asked nothing', async () => {
     const refused = await callStateless(await as('dan'), 'write_record', WRITE);
     expect(reasonOf(refused)).toBe('approval-required');
-    expect(textOf(resultOf(refused))).toContain('/.well-known/sallyport/approve/');
+    expect(textOf(resultOf(refused))).toContain('no page to log in at');
   });
 });
 
@@ -174,10 +174,10 @@ describe('a client with a session', () => {
     }
   });
 
-  it('is told the link where its session declared no form', async () => {
+  it('is told so where its session declared no form', async () => {
     const session = await openSession(await as('eve'));
     const refused = await session.call('write_record', WRITE);
     expect(reasonOf(refused)).toBe('approval-required');
-    expect(textOf(resultOf(refused))).toContain('/.well-known/sallyport/approve/');
+    expect(textOf(resultOf(refused))).toContain('no page to log in at');
   });
 });

@@ -5,9 +5,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OidcProvider, startOidcProvider } from '../support/authorization-servers.js';
 import { formTokenOf, sendOnce, TestBrowser } from '../support/console-rig.js';
 import { type AttackRig, decisionOf, startRig } from '../support/gateway.js';
+import type { JsonObject } from '../support/json.js';
 import { walkCodeFlow } from '../support/oauth-clients.js';
 import { findFreePort } from '../support/processes.js';
-import { callStateless } from '../support/wire-client.js';
+import { callStateless, errorOf, openSession, requestStateless, resultOf } from '../support/wire-client.js';
 
 const POLICY = `version: 1
 policy: open
@@ -89,6 +90,31 @@ describe.each([
     expect((await call(stage)).text).not.toContain('"isError":true');
     expect(uses(stage)).toBe(1);
     expect(await askFor(stage)).not.toBe(link);
+  });
+
+  it('gives the link to a client that shows links, in the form of its revision', async () => {
+    const url = { elicitation: { url: {} } };
+    const meta = { 'io.modelcontextprotocol/clientCapabilities': url };
+    const send = (text: string, more: JsonObject = {}) =>
+      requestStateless(stage.rig.as(stage.token), 'tools/call', {
+        ...{ name: 'write_record', arguments: { id: 'one', text }, _meta: meta, ...more },
+      });
+    const asked = resultOf(await send('by a result'));
+    expect(asked).toMatchObject({
+      resultType: 'input_required',
+      inputRequests: { 'gw.approval': { method: 'elicitation/create', params: { mode: 'url' } } },
+    });
+    const opened = { inputResponses: { 'gw.approval': { action: 'accept' } } };
+    expect(decisionOf(await send('by a result', opened)).reason).toBe('approval-required');
+    const session = await openSession(stage.rig.as(stage.token), url);
+    const error = errorOf(await session.call('write_record', { id: 'one', text: 'by an error' }));
+    expect(error['code']).toBe(-32042);
+    const [elicitation] = (error['data'] as { elicitations: readonly { url: string; elicitationId: string }[] })
+      .elicitations;
+    expect(elicitation?.url).toContain(`/.well-known/sallyport/approve/${elicitation?.elicitationId}`);
+    const again = await session.call('write_record', { id: 'one', text: 'by an error' });
+    expect(again.text).toContain('It is still waiting.');
+    expect(uses(stage)).toBe(1);
   });
 
   it('keeps what its caller refused from passing', async () => {

@@ -124,19 +124,25 @@ function checkTerms(approval: ApprovalDocument, report: ReportDiagnostic): void 
     report(['approval', 'remember', 'for'], 'error', 'a yes is remembered for 1h at most', '1h');
 }
 
-/** Callers whose issuer has no login can prove nothing, so what such a rule asks of them is refused. */
+/** Callers whose issuer has no login can prove nothing and open no page, so what such a rule asks of them is refused. */
 function checkLogins(
   approval: ApprovalDocument,
   named: readonly string[] | undefined,
   { issuers, logins }: PolicyContext,
   report: ReportDiagnostic,
 ): void {
-  if (logins === undefined || approval.by === 'reviewer' || approval.proof === 'client') return;
+  if (logins === undefined || approval.by === 'reviewer') return;
   const asked = named ?? issuers;
   const without = asked.filter((issuer) => !logins.includes(issuer));
   const [first] = without;
   if (first === undefined) return;
   const quoted = without.map((issuer) => `"${issuer}"`).join(', ');
+  if (approval.proof === 'client') {
+    const hint = `write issuers.${first}.login in the gateway file`;
+    const what = `callers of ${quoted} can answer a form and nothing else: what does not fit into one, or comes from a client without forms, is refused`;
+    report(['approval'], 'warning', `${what}; ${hint}`);
+    return;
+  }
   const keys = `write issuers.${first}.login in the gateway file, or by: reviewer`;
   report(
     ['approval'],

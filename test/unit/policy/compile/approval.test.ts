@@ -254,7 +254,14 @@ describe('a caller who cannot log in', () => {
       { who: { issuers: ['corp'] } },
       [],
     ],
-    ['and answers a form', { logins: [] }, { approval: { ...CALLER, proof: 'client' }, what: { prompts: ['p'] } }, []],
+    [
+      'and answers a form',
+      { issuers: ['corp'], logins: [] },
+      { approval: { ...CALLER, proof: 'client' }, what: { prompts: ['p'] } },
+      [
+        'warning approval: callers of "corp" can answer a form and nothing else: what does not fit into one, or comes from a client without forms, is refused; write issuers.corp.login in the gateway file',
+      ],
+    ],
     ['and is not asked', { logins: [] }, { approval: REVIEWER }, []],
     ['as far as is known', {}, {}, []],
   ])('[AR-01] %s', (_, context, parts, lines) => {
