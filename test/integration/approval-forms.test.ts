@@ -1,11 +1,21 @@
 // Approvals that a client answers by a form: asked, held, refused and used, in each way in which a client can be asked.
 
 import { afterEach, describe, expect, it } from 'vitest';
-import { decisionOf, textOf, UPSTREAM } from '../support/gateway.js';
+import { type AuditLine, decisionOf, textOf, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, onMethod } from '../support/hostile-acts.js';
 import type { JsonObject } from '../support/json.js';
 import { connectAsked } from '../support/sdk-clients.js';
-import { callStateless, openSession, type Reply, requestStateless, resultOf } from '../support/wire-client.js';
+import { PATIENT } from '../support/timing.js';
+import {
+  bearer,
+  callStateless,
+  listenOn,
+  openSession,
+  type Reply,
+  requestStateless,
+  resultOf,
+  sessionHeaders,
+} from '../support/wire-client.js';
 import { sharedGateway } from '../support/with-gateway.js';
 
 const WRITE = { id: 'x', text: 'y' };
@@ -34,6 +44,13 @@ const yes = { action: 'accept', content: { approve: true } };
 
 const reasonOf = (reply: Reply): unknown => decisionOf(reply).reason;
 const calls = (): number => rig.upstream.uses().filter((use) => JSON.stringify(use).includes('write_record')).length;
+
+/** The reasons for which calls of somebody were refused. */
+function decisionsOf(lines: readonly AuditLine[], sub: string): readonly string[] {
+  return lines
+    .filter((line) => line['type'] === 'mcp.decision' && line['actor']?.sub === sub)
+    .flatMap((line) => line['decision'].reasons ?? []);
+}
 
 async function answer(sub: string, response: JsonObject, args: JsonObject = WRITE): Promise<Reply> {
   const params = { name: 'write_record', arguments: args, inputResponses: { [KEY]: response }, _meta: FORM };
@@ -172,6 +189,33 @@ describe('a client with a session', () => {
     } finally {
       await close();
     }
+  });
+
+  it('that cancels its held call uses up no yes', async () => {
+    const access = await as('lea');
+    const session = await openSession(access, { elicitation: { form: {} } });
+    const headers = { ...sessionHeaders(session.id), ...bearer(access.token), 'content-type': 'application/json' };
+    const send = (message: JsonObject) =>
+      fetch(access.url, {
+        method: 'POST',
+        headers: { ...headers, accept: 'application/json, text/event-stream' },
+        body: JSON.stringify({ jsonrpc: '2.0', ...message }),
+      });
+    const params = { name: 'write_record', arguments: WRITE };
+    const held = await send({ id: 77, method: 'tools/call', params });
+    const stream = await listenOn(held);
+    await expect.poll(() => stream.text(), PATIENT).toContain('elicitation/create');
+    const asked = JSON.parse(/^data: (.*elicitation\/create.*)$/m.exec(stream.text())?.[1] ?? '{}') as { id: string };
+    await send({ method: 'notifications/cancelled', params: { requestId: 77 } });
+    expect((await send({ id: asked.id, result: yes })).status).toBe(202);
+    await expect
+      .poll(async () => decisionsOf(await rig.gateway.audit(), 'lea'), PATIENT)
+      .toContain('approval-required');
+    expect(calls()).toBe(0);
+    stream.leave();
+    // The yes is still there for the call that is sent again.
+    expect((await session.call('write_record', WRITE)).text).not.toContain('dev.sallyport/decision');
+    expect(calls()).toBe(1);
   });
 
   it('is told so where its session declared no form', async () => {
