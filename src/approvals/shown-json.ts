@@ -69,7 +69,8 @@ function shownValue(shown: ShownText, place: Place, budget: Budget): Html {
       const members = memberSpans(text, span).map(({ name, value }) => ({
         span: value,
         pointer: pointerTo(pointer, name),
-        label: html`<bdi>${quoted(name)}</bdi>: `,
+        label: html`<bdi>${marked(quoted(name))}</bdi>: `,
+        labelLength: name.length,
       }));
       return childrenOf(shown, place, members, ['{', '}'], budget);
     }
@@ -78,6 +79,7 @@ function shownValue(shown: ShownText, place: Place, budget: Budget): Html {
         span: item,
         pointer: pointerTo(pointer, String(at)),
         label: undefined,
+        labelLength: 0,
       }));
       return childrenOf(shown, place, items, ['[', ']'], budget);
     }
@@ -88,7 +90,12 @@ function shownValue(shown: ShownText, place: Place, budget: Budget): Html {
   }
 }
 
-type Child = { readonly span: Span; readonly pointer: string; readonly label: Html | undefined };
+type Child = {
+  readonly span: Span;
+  readonly pointer: string;
+  readonly label: Html | undefined;
+  readonly labelLength: number;
+};
 
 function childrenOf(
   shown: ShownText,
@@ -105,6 +112,7 @@ function childrenOf(
     const child = children[at];
     if (child === undefined) break;
     budget.rows -= 1;
+    budget.characters -= child.labelLength;
     rows.push(html`${indent}${child.label}${childValue(shown, child, depth + 1, budget)}${at + 1 < children.length ? ',' : ''}${notesAt(shown, child.pointer)}
 `);
   }

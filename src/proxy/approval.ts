@@ -344,12 +344,14 @@ function formOf({ demand, subject }: ApprovalQuestion | Approval, admitted: Admi
   // Without the white space between its parts, by which what follows could be pushed out of sight.
   const shown = JSON.stringify(JSON.parse(text));
   const { upstream, name } = subject;
-  if ([upstream, name, shown].some((part) => unseenCharacters(part).size > 0 || LINE_END.test(part))) return undefined;
+  if ([upstream, name, shown].some((part) => unseenCharacters(part).size > 0 || PUSHES_AWAY.test(part)))
+    return undefined;
   const reasons = demand.reasons.map((reason) => `\n${reason}`).join('');
   return `${MESSAGE}${reasons}\n\n${upstream}: ${name}\n${shown}`;
 }
 
-const LINE_END = /[\r\n\u0085\u2028\u2029]/u;
+/** Line ends, and blanks that fill lines: what stands behind them is out of sight. */
+const PUSHES_AWAY = /[\r\n\u0085\u2028\u2029]|\s{40}/u;
 
 /**
  * What the client has answered to the form of the gateway: counted as an answer, and then what became of the approval.

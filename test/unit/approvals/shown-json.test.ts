@@ -43,6 +43,17 @@ describe('arguments', () => {
     );
   });
 
+  it('have names of members of which letters that look like others are marked', () => {
+    expect(show('{"p\u0430th": "/etc", "path": "/tmp"}')).toContain('code-point');
+    expect(show('{"path": "/tmp"}')).not.toContain('code-point');
+  });
+
+  it('have names that count towards what a page holds', () => {
+    const text = JSON.stringify({ ['n'.repeat(70_000)]: 1, after: 2 });
+    expect(plain(show(text))).not.toContain('"after"');
+    expect(show(text)).toContain('show them');
+  });
+
   it('keep numbers and the order of members as they are written', () => {
     const markup = plain(show('{"b":12345678901234567890.10,"a":1e400,"2":-0,"1":1.0}'));
     expect(markup.match(/[^\s{},"]+(?=,?\n)/g)).toEqual(['12345678901234567890.10', '1e400', '-0', '1.0']);
