@@ -66,7 +66,7 @@ beforeAll(async () => {
   for (const part of ['config', 'policies']) await cp(join(ROOT, part), join(folder, part), { recursive: true });
   const key = await runSallyport(['keys', 'new']);
   await writeFile(join(folder, 'sallyport-key'), key.stdout, { mode: 0o600 });
-  await writeFile(join(folder, 'break-glass'), secret, { mode: 0o600 });
+  for (const name of ['break-glass', 'sallyport-login']) await writeFile(join(folder, name), secret, { mode: 0o600 });
   const served = {
     'https://github-mcp.internal/mcp': await serve(GITHUB),
     'https://web-mcp.internal/mcp': await serve(WEB),
