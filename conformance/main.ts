@@ -61,12 +61,12 @@ async function measure(node: string, fixture: Fixture, revision: string): Promis
 }
 
 /**
- * What has no part here: the console, signatures of lock files that are made for the run, TLS on loopback, a store that
- * replicas share, and what tokens and credentials have to do with, which the suite does not send and the fixture does
- * not ask for.
+ * What has no part here: the console, approvals, which no rule of the run asks for, signatures of lock files that are made
+ * for the run, TLS on loopback, a store that replicas share, and what tokens and credentials have to do with, which the
+ * suite does not send and the fixture does not ask for.
  */
 const NO_PART =
-  /^(?:admin|pin-signatures|store|tls:.*|(?:audience|binding|upstream-credentials|upstream-identity):.*)$/;
+  /^(?:admin|approvals|pin-signatures|store|tls:.*|(?:audience|binding|upstream-credentials|upstream-identity):.*)$/;
 
 /** What was measured counts only if every control stood that has a part here. */
 async function proveArmed(gateway: GatewayUnderTest, scenarios: number): Promise<void> {
