@@ -25,7 +25,7 @@ export function maskArguments({ args, sensitive }: Pick<ApprovalContent, 'args' 
 }
 
 /** The value that a JSON pointer leads to. */
-function spanAt(text: string, pointer: string): Span | undefined {
+export function spanAt(text: string, pointer: string): Span | undefined {
   let span = spanOf(text, []);
   for (const step of stepsOf(pointer)) {
     if (span === undefined) return undefined;

@@ -5,11 +5,12 @@
 
 import { type Html, html } from '../http/html.js';
 import { isConfusable } from '../inspection/detectors/unicode.js';
-import { elementSpans, memberSpans, spanOf, spanWithin } from '../protocol/json/json.js';
+import { elementSpans, memberSpans } from '../protocol/json/json.js';
 import { escapeForTerminal, makeVisible } from '../text/escaping.js';
-import { pointerTo, stepsOf } from '../text/json-members.js';
+import { pointerTo } from '../text/json-members.js';
 import type { Span } from '../text/span.js';
 import { countOf } from '../text/wording.js';
+import { spanAt } from './masking.js';
 
 export type ShownText = {
   readonly text: string;
@@ -161,16 +162,6 @@ function notesAt({ notes }: ShownText, pointer: string): Html | undefined {
 
 function isHidden({ hidden }: ShownText, pointer: string): boolean {
   return hidden.some((one) => pointer === one || pointer.startsWith(`${one}/`));
-}
-
-/** The value that a JSON pointer leads to. */
-function spanAt(text: string, pointer: string): Span | undefined {
-  let span = spanOf(text, []);
-  for (const step of stepsOf(pointer)) {
-    if (span === undefined) return undefined;
-    span = spanWithin(text, span, [text[span.start] === '[' ? Number(step) : step]);
-  }
-  return span;
 }
 
 /** How many members or items a value has. */

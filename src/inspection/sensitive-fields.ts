@@ -11,7 +11,7 @@ import { type DataNode, findData } from '../protocol/json/data-text.js';
 import { applyEdits, elementSpans, memberSpans, removalEdits, removalsOf, spanOf } from '../protocol/json/json.js';
 import { type Leaf, type WalkCaps, walkJson } from '../protocol/json/walk.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
-import { foldName, stepsOf } from '../text/json-members.js';
+import { foldName, pointerTo, stepsOf } from '../text/json-members.js';
 import type { Span } from '../text/span.js';
 import {
   decodeEscapes,
@@ -173,6 +173,20 @@ function tryOthers(
   const concerned = exact.length > 0 ? exact : around;
   for (const { field, next } of concerned) replacements[field] = next;
   return concerned.length > 0;
+}
+
+/** Where the sensitive values of arguments stand: JSON pointers into them. */
+export function sensitivePointers(args: Json, hidden: SensitiveFields['arguments']): readonly string[] {
+  return pointersIn(args, createTree(hidden.map(({ steps }, field) => ({ field, steps: steps.slice(1) }))), '');
+}
+
+function pointersIn(value: Json, tree: FieldTree, pointer: string): readonly string[] {
+  if (tree.ended.length > 0) return [pointer];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, member]) => {
+    const next = tree.below(Array.isArray(value) ? Number(name) : name);
+    return next === undefined ? [] : pointersIn(member, next, pointerTo(pointer, name));
+  });
 }
 
 /** Arguments as they may be recorded: nothing of a sensitive field, in its place or in another argument. Never throws. */

@@ -4,6 +4,7 @@
 // multi-round-trip requests; MCP 2025-11-25, elicitation.
 
 import { createHash } from 'node:crypto';
+import { sensitivePointers } from '../inspection/sensitive-fields.js';
 import { canonicalForm } from '../pins/digest.js';
 import {
   type Approval,
@@ -259,7 +260,7 @@ async function contentOf(
     selfReported: record.client.selfReported,
     labels: received,
     findings: record.findings.filter(({ direction }) => direction === 'to-upstream'),
-    sensitive: (sensitiveFieldsOf(call, target)?.arguments ?? []).map(({ pointer }) => pointer),
+    sensitive: sensitivePointers(JSON.parse(args), sensitiveFieldsOf(call, target)?.arguments ?? []),
   };
 }
 

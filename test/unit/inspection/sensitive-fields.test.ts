@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Profile } from '../../../src/inspection/findings.js';
 import { inspectMessage } from '../../../src/inspection/responses.js';
-import { hideArguments, planRedaction } from '../../../src/inspection/sensitive-fields.js';
+import { hideArguments, planRedaction, sensitivePointers } from '../../../src/inspection/sensitive-fields.js';
 import type { CompiledSchema } from '../../../src/policy/definitions.js';
 import { fieldSteps, type SensitiveField } from '../../../src/policy/information-flow.js';
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
@@ -505,5 +505,19 @@ describe('arguments', () => {
       n: 5,
     });
     expect(hideArguments(args, [field('/arguments')])).toEqual({});
+  });
+});
+
+describe('the places of sensitive arguments', () => {
+  it.each<readonly [string, string, readonly string[]]>([
+    ['/arguments/ssn', '{"ssn":"1","a":2}', ['/ssn']],
+    ['/arguments/ssn', '{"SSN":"1"}', ['/SSN']],
+    ['/arguments/people/*/ssn', '{"people":[{"ssn":1},{"x":1},{"ssn":{"a":1}}]}', ['/people/0/ssn', '/people/2/ssn']],
+    ['/arguments', '{"a":1}', ['']],
+    ['/arguments/a~1b', '{"a/b":1}', ['/a~1b']],
+    ['/arguments/ssn', '{"a":{"ssn":1}}', []],
+  ])('that %s names in %s are %j', (pointer, args, places) => {
+    const field = { pointer, steps: fieldSteps(pointer), effect: 'redact' } as const;
+    expect(sensitivePointers(JSON.parse(args), [field])).toEqual(places);
   });
 });
