@@ -192,7 +192,7 @@ export function shownInFull(approval: ShownApproval, nowMs: number, isUnmasked: 
     masked: isUnmasked ? [] : sensitive,
     definition: definition ?? null,
     selfReported: selfReported === undefined ? null : { name: selfReported.name, version: selfReported.version },
-    labels,
+    labels: labels === 'unknown' ? null : labels,
     findings: findings.map(({ detector, path, count, action }) => ({ detector, path, count, action })),
   };
 }

@@ -211,6 +211,8 @@ function callerView({ subject: { caller }, ...approval }: ShownApproval): Html {
 }
 
 function labelsView({ labels }: ApprovalContent): Html {
+  if (labels === 'unknown')
+    return html`<p>Not known: no flow looks for what this caller receives, or what was kept of it cannot be read.</p>`;
   if (labels.length === 0) return html`<p>Nothing that carries a label.</p>`;
   return html`<p>Results with these labels, in this history: ${labels.map((label, at) => html`${at === 0 ? '' : ', '}<code>${foreign(label)}</code>`)}.</p>`;
 }

@@ -96,7 +96,7 @@ function describeInFull(shown: Shown): string {
     ['reasons', textsOf(shown['reasons'])],
     ['reviewers', 'count' in reviewers ? `${countOf(Number(reviewers['count']), 'reviewer')}` : ''],
     ['in groups', groups.map(visible).join('; and ')],
-    ['received', textsOf(shown['labels'])],
+    ['received', describeLabels(shown['labels'])],
     ['created', textOf(shown, 'created')],
     ['expires', textOf(shown, 'expires')],
     ['decision', textOf(shown, 'decision')],
@@ -115,6 +115,12 @@ function describeInFull(shown: Shown): string {
     ...listOf(shown['masked']).map((pointer) => `masked     ${visible(String(pointer))}; --sensitive shows it\n`),
     ...(isObject(definition) ? ['definition as it is approved:\n', laidOut(JSON.stringify(definition))] : []),
   ].join('');
+}
+
+/** Null where it is not known; absent where it is not kept any more. */
+function describeLabels(labels: unknown): string {
+  if (labels === undefined) return '';
+  return labels === null ? 'not known' : textsOf(labels) || 'nothing that carries a label';
 }
 
 function describeAnswer(answer: Shown): string {

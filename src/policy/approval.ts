@@ -68,8 +68,8 @@ export type ApprovalContent = {
   readonly definition: JsonObject | undefined;
   /** What the client says of itself. */
   readonly selfReported: { readonly name: string; readonly version: string } | undefined;
-  /** What this caller has received before, by label. */
-  readonly labels: readonly string[];
+  /** What this caller has received before, by label; `unknown` where nothing is kept of it, or it cannot be read. */
+  readonly labels: readonly string[] | 'unknown';
   readonly findings: readonly Finding[];
   /** JSON pointers into `args`, whose values are masked unless the person asks for them. */
   readonly sensitive: readonly string[];

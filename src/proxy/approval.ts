@@ -26,10 +26,19 @@ import type { Principal } from '../policy/principal.js';
 import type { RecordFacts, RequestRecord, Staged } from '../policy/record.js';
 import { digestOfTexts } from '../policy/rule-text.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
-import { applyEdits, hasInexactNumber, spanOf } from '../protocol/json/json.js';
-import { isObject, type JsonObject, type ServerRequestName } from '../protocol/jsonrpc.js';
+import {
+  applyEdits,
+  hasInexactNumber,
+  type Member,
+  memberSpans,
+  removalEdits,
+  removalsOf,
+  spanOf,
+} from '../protocol/json/json.js';
+import { isObject, type ServerRequestName } from '../protocol/jsonrpc.js';
 import { paramsOf } from '../protocol/params.js';
 import { APPROVAL_KEY, isApproved } from '../protocol/server-requests.js';
+import { RELATED_TASK_KEY } from '../protocol/tasks.js';
 import { unseenCharacters } from '../text/escaping.js';
 import { stepsOf } from '../text/json-members.js';
 import { isShownEntirely } from './flows.js';
@@ -88,7 +97,8 @@ export type ApprovableServerRequest = {
   readonly record: RequestRecord;
   readonly method: string;
   readonly name: ServerRequestName;
-  readonly params: JsonObject;
+  /** JSON text, as the client would be sent it. */
+  readonly params: string;
 };
 
 /** The same for what a server requests of this caller: it is refused, and passes when it is made again after the yes. */
@@ -100,11 +110,8 @@ export async function findServerRequestApproval(
   const demand = demandOf(obligation?.requirements ?? NOTHING);
   if (obligation === undefined || demand === undefined) return { outcome: NOTHING_ASKED };
   const { ports, incoming } = call;
-  // What differs whenever a server asks for the same is no part of what is approved.
-  const { _meta, elicitationId: _id, ...asked } = params;
-  const args = JSON.stringify(asked);
-  const canonical = canonicalForm(asked);
-  const form = canonical.ok ? canonical.text : args;
+  const args = withoutVarying(params);
+  const form = formOfText(args);
   const outcome = await ports.approvals.consult({
     demand,
     decisionId: record.id,
@@ -121,11 +128,33 @@ export async function findServerRequestApproval(
   return { outcome: foundOrRefused(demand, outcome, () => ({})), facts: factsOf(outcome) };
 }
 
+/** Members of `_meta` that the protocol has differ each time, besides a `traceparent` (W3C Trace Context §3.2). */
+const VARYING_META: ReadonlySet<string> = new Set(['progressToken', RELATED_TASK_KEY]);
+const TRACE_PARENT = /^"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}"$/;
+
+/** The params without what differs whenever a server asks for the same, which is no part of what is approved. */
+function withoutVarying(params: string): string {
+  const isVarying = ({ name, value }: Member): boolean =>
+    VARYING_META.has(name) || (name === 'traceparent' && TRACE_PARENT.test(params.slice(value.start, value.end)));
+  const root = { start: 0, end: params.length };
+  const meta = memberSpans(params, root).find(({ name }) => name === '_meta')?.value;
+  const inMeta = meta === undefined ? [] : memberSpans(params, meta);
+  const isEmptied = inMeta.every(isVarying);
+  const edits = [
+    ...removalEdits(params, root, (name) => name === 'elicitationId' || (name === '_meta' && isEmptied)),
+    ...(isEmptied ? [] : removalsOf(inMeta, (at) => inMeta.slice(at, at + 1).some(isVarying))),
+  ];
+  return applyEdits(
+    params,
+    edits.sort((one, other) => one.start - other.start),
+  );
+}
+
 const NOTHING_SHOWN: ApprovalContent = {
   args: '{}',
   definition: undefined,
   selfReported: undefined,
-  labels: [],
+  labels: 'unknown',
   findings: [],
   sensitive: [],
 };
@@ -245,9 +274,9 @@ async function contentOf(
 ): Promise<ApprovalContent> {
   const { record, snapshot, ports } = call;
   const { flows } = snapshot.policies;
+  // Where no flow looks for a label, nothing is kept.
   const history =
     flows === undefined ? undefined : await ports.flows.read(historiesRead(principal), flows.sought, flows.keepMs);
-  const received = history instanceof Map ? [...history.keys()].sort() : [];
   const { target } = admitted;
   const name = nameOf(target) ?? '';
   const pinned =
@@ -258,7 +287,7 @@ async function contentOf(
     args,
     definition: pinned?.pinned?.definition,
     selfReported: record.client.selfReported,
-    labels: received,
+    labels: history instanceof Map ? [...history.keys()].sort() : 'unknown',
     findings: record.findings.filter(({ direction }) => direction === 'to-upstream'),
     sensitive: sensitivePointers(JSON.parse(args), sensitiveFieldsOf(call, target)?.arguments ?? []),
   };

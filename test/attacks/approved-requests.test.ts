@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { ADMINS, adminsOf, startTwoGateways } from '../support/deployments.js';
 import { connectIn } from '../support/eras.js';
 import { type AuditLine, decisionOf, type RunningGateway } from '../support/gateway.js';
-import { jsonBody, serverRequestInStream } from '../support/hostile-acts.js';
+import { body, jsonBody, serverRequestInStream } from '../support/hostile-acts.js';
 import { HONEST_TOOLS, startHostileUpstream } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { replace } from '../support/seams.js';
@@ -116,6 +116,13 @@ function adminToken(claims: Claims): Promise<string> {
 async function answer(gateway: RunningGateway, id: string, verdict: 'grant' | 'deny' = 'grant', subject = 'rita') {
   const token = await adminToken({ sub: subject, groups: ['leads'], auth_time: seconds(now()) - 5 });
   return (await adminsOf(gateway).ask('POST', `/api/approvals/${id}/${verdict}`, { token, body: {} })).status;
+}
+
+/** What a reviewer is shown of an approval. */
+async function shownArguments(id: string): Promise<string> {
+  const token = await adminToken({ sub: 'rita', groups: ['leads'] });
+  const reply = await adminsOf(both.one).ask('GET', `/api/approvals/${id}`, { token });
+  return String(((reply.body as JsonObject)['approval'] as JsonObject)['arguments']);
 }
 
 /** Asks for the call of this test at one replica, and has it granted at the other. */
@@ -359,6 +366,43 @@ describe('[APR-60] what a server asks of its client', () => {
     expect((await read(both.other)).text).toContain('Which branch?');
     expect(outcomeOf(await read(both.one))).toBe('approval-required');
     upstream.repent();
+  });
+
+  // What the server writes into the params beside the message, when it is asked about and afterwards.
+  it.each<readonly [string, string, string, boolean]>([
+    ['a number that no double holds', '"limit":9007199254740993', '"limit":9007199254740992', false],
+    ['a spelling of the same number', '"limit":1.0', '"limit":1', true],
+    ['text in _meta', '"_meta":{"com.example/note":"a"}', '"_meta":{"com.example/note":"b"}', false],
+    ['text in _meta that was not there', '"_meta":{"progressToken":1}', '"_meta":{"com.example/note":"b"}', false],
+    ['another progress token', '"_meta":{"progressToken":1}', '"_meta":{"progressToken":2}', true],
+    ['no progress token any more', '"_meta":{"progressToken":1},"limit":1', '"limit":1', true],
+    [
+      'another trace',
+      `"_meta":{"traceparent":"00-${'a'.repeat(32)}-${'b'.repeat(16)}-01","com.example/note":"a"}`,
+      `"_meta":{"com.example/note":"a","traceparent":"00-${'c'.repeat(32)}-${'d'.repeat(16)}-01"}`,
+      true,
+    ],
+    ['text in place of a trace', '"_meta":{"traceparent":"a"}', '"_meta":{"traceparent":"b"}', false],
+  ])('with %s: the yes counts only for what was shown', async (_, asked1, asked2, isSame) => {
+    let members = asked1;
+    upstream.obey(({ method, id = 0 }) => {
+      if (method !== 'tools/call') return undefined;
+      const params = `${JSON.stringify(FORM).slice(0, -1)},${members}}`;
+      const request = `{"b":{"method":"elicitation/create","params":${params}}}`;
+      return body(`{"jsonrpc":"2.0","id":${id},"result":{"resultType":"input_required","inputRequests":${request}}}`);
+    });
+    const meta = { 'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } } };
+    const read = async () => callStateless(await accessTo(both.one), 'read_record', { id: 'one' }, meta);
+    try {
+      expect(outcomeOf(await read())).toBe('approval-required');
+      const id = await asked(both.one, 1);
+      expect(await shownArguments(id)).toContain(/"(?:com.example.note|limit)":[^,}]+/.exec(asked1)?.[0] ?? '{');
+      expect(await answer(both.other, id)).toBe(200);
+      members = asked2;
+      expect((await read()).text.includes('Which branch?')).toBe(isSame);
+    } finally {
+      upstream.repent();
+    }
   });
 
   it('in a session is answered to the server with an error at once, and delivered when it is asked again', async () => {

@@ -39,6 +39,8 @@ describe('a call that is put to a reviewer', () => {
     const path = /href="(\/approvals\/[\w-]{16,})"/.exec(first.body)?.[1] ?? '';
     const one = await browser.open(review.url + path);
     expect(one.body).toContain('Writing is for good.');
+    // No flow looks for labels here, so that nothing is kept of what the caller received.
+    expect(one.body).toContain('Not known: no flow');
     expect(one.body).toContain('&lt;script&gt;');
     for (const text of ['<script', '\u202e', '\u200b']) expect(one.body).not.toContain(text);
     const answered = await browser.submit(`${review.url}${path}/grant`, { form: formTokenOf(one) });
@@ -106,6 +108,7 @@ describe('a call that is put to a reviewer', () => {
     expect(await run('list')).toMatchObject({ code: 0, out: expect.stringContaining(`${id} waits for reviewer`) });
     const shown = await run('show', id);
     expect(shown.out).toContain('by command </pre><script>');
+    expect(shown.out).toMatch(/^received +not known$/m);
     for (const hidden of ['\u202e', '\u200b']) expect(shown.out).not.toContain(hidden);
     expect(await run('grant', id)).toMatchObject({ code: 0, out: expect.stringContaining(`granted ${id}`) });
     expect((await run('grant', id)).code).toBe(1);

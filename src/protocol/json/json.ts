@@ -20,7 +20,7 @@ export const MAX_JSON_DEPTH = 259;
 const COUNTED: JsonCaps = { maxDepth: MAX_JSON_DEPTH, maxValues: Number.POSITIVE_INFINITY };
 
 /** A member of an object: its decoded name, the offset of the name's opening quote, and the span of its value. */
-type Member = { readonly name: string; readonly start: number; readonly value: Span };
+export type Member = { readonly name: string; readonly start: number; readonly value: Span };
 
 /** Text that is valid JSON, and its value. */
 export type ParsedJson = {

@@ -138,7 +138,8 @@ export async function checkInputRequired(
   const client = { call, principal, protocol, version, session, allowedServerRequests };
   const reading = readJsonText(changeMembers(text, { path: ['result'], cut: UNINSPECTED_MEMBERS }));
   if (!reading.ok) return withhold('upstream-protocol');
-  return checkInputRequests(client, inputRequired, async (allows) => {
+  const asked = { ...inputRequired, text: reading.text, holder: 'result' } as const;
+  return checkInputRequests(client, asked, async (allows) => {
     const outcome = await inspect(reading, allows);
     if (outcome.kind !== 'response') return outcome;
     const inspected = normalizeUrls(outcome.text ?? reading.text, inputRequired, ['result']);
@@ -148,13 +149,16 @@ export async function checkInputRequired(
   });
 }
 
+/** Input requests with the message that they stand in. */
+type ContainedInputRequests = InputRequiredResult & { readonly text: string; readonly holder: string };
+
 /**
  * Checks a message with input requests. `inspect` inspects it, also under the profiles that the decisions about them
  * name. Those that a task made before are decided again, and neither counted nor recorded.
  */
 export async function checkInputRequests(
   client: AskedClient,
-  inputRequired: InputRequiredResult,
+  inputRequired: ContainedInputRequests,
   inspect: (allows: readonly Allow[]) => MessageOutcome | Promise<MessageOutcome>,
   remembered: RememberedInputRequests = NO_INPUT_REQUESTS_SEEN,
 ): Promise<MessageOutcome> {
@@ -165,6 +169,8 @@ export async function checkInputRequests(
   const hashIn = (one: InputRequest): string => hashes.get(one) ?? '';
   const checked = await checkContained(client, {
     requests: inputRequired.inputRequests,
+    text: inputRequired.text,
+    pathOf: ({ key }) => [inputRequired.holder, 'inputRequests', key, 'params'],
     findError: () => findInputRequestError(inputRequired),
     inspect,
     isRepeated: (one) => remembered.has(hashIn(one)),

@@ -16,7 +16,15 @@ import { fold, openRecord, type RecordFacts, type RequestRecord, type Staged } f
 import { readServerRequestContent, type ServerRequestContent } from '../../policy/server-request-content.js';
 import { decideShadows } from '../../policy/shadow.js';
 import type { ServerRequestFacts, SessionFacts, TextEdit } from '../../protocol/admitted-request.js';
-import { applyEdits, elementSpans, type ParsedJson, replaceAt, spanOf, spanWithin } from '../../protocol/json/json.js';
+import {
+  applyEdits,
+  elementSpans,
+  type ParsedJson,
+  type Path,
+  replaceAt,
+  spanOf,
+  spanWithin,
+} from '../../protocol/json/json.js';
 import {
   isObject,
   type Json,
@@ -210,8 +218,8 @@ async function enforceServerRequestLimits(
   inspected: InspectedRequest,
 ): Promise<Staged<InspectedRequest>> {
   const { allow } = inspected;
-  const { method, params = {} } = request;
-  const asked = { principal, allow, record, name, params, method };
+  const { method } = request;
+  const asked = { principal, allow, record, name, params: textAt(inspected.text, ['params']), method };
   const approval = await limitServerRequest(call, asked);
   if ('kind' in approval) return { outcome: approval };
   return { outcome: (await approval.use()) ?? inspected };
@@ -229,6 +237,12 @@ async function limitServerRequest(
   if ('kind' in approval) return approval;
   const deny = await enforceLimits([allow], principal, ports.limits);
   return deny === undefined ? approval : { kind: 'refused', stage: 'settle', deny };
+}
+
+/** The params of a server request at a place of the text that is forwarded; without any, an empty object. */
+function textAt(text: string, path: Path): string {
+  const span = spanOf(text, path);
+  return span === undefined ? '{}' : text.slice(span.start, span.end);
 }
 
 /** Gives the request the id under which only this client can reply to it. */
@@ -410,6 +424,10 @@ type ContainedRequests<Request extends RequestContent> = {
   findError(): { readonly request: Request; readonly reason: Reason } | undefined;
   /** Inspects the message as a whole, also under the profiles that the decisions name. */
   inspect(allows: readonly Allow[]): MessageOutcome | Promise<MessageOutcome>;
+  /** The message before it is inspected. */
+  readonly text: string;
+  /** Where the params of a request stand in it. */
+  pathOf(request: Request): Path;
   /** One that was made and recorded before, and is repeated, is neither counted nor recorded again. */
   isRepeated?(request: Request): boolean;
   noteCounted?(request: Request): void;
@@ -520,12 +538,15 @@ async function limitParts<Request extends RequestContent>(
   inspected: InspectedParts,
 ): Promise<InspectedParts | Refusal> {
   const { client, contained, parts } = state;
+  const { outcome } = inspected;
+  const text = (outcome.kind === 'response' ? outcome.text : undefined) ?? contained.text;
   const passed: { readonly part: (typeof parts)[number]; readonly approval: FoundApproval }[] = [];
   for (const [index, part] of parts.entries()) {
     const allow = inspected.allows[index];
     if (allow === undefined || !part.isNew) continue;
     const { record } = part;
-    const { name, params } = part.request;
+    const { name } = part.request;
+    const params = textAt(text, contained.pathOf(part.request));
     const asked = { principal: client.principal, allow, record, name, params, method: METHODS[name] };
     const approval = await limitServerRequest(client.call, asked);
     if ('kind' in approval) {
@@ -587,6 +608,8 @@ export async function checkUrlError(
   const requests = links.map((params) => ({ name: 'elicitation/url', params }) as const);
   const checked = await checkContained(client, {
     requests,
+    text,
+    pathOf: (request) => ['error', 'data', 'elicitations', requests.indexOf(request)],
     // A link that is no URL is refused where links are written.
     findError: () => requests.flatMap(ownNameErrorOf).at(0),
     async inspect(allows) {

@@ -276,7 +276,8 @@ async function checkTaskState(
   // All of them may have been answered by now, and they are repeated at every poll.
   const scope = { upstream: call.incoming.upstream, principal };
   const remembered = call.ports.tasks.inputRequestsOf(task.id, scope);
-  return checkInputRequests(client, inputRequired, inspectState, remembered);
+  const asked = { ...inputRequired, text: reading.text, holder };
+  return checkInputRequests(client, asked, inspectState, remembered);
 }
 
 /** What a task asks for; `undefined` if it is malformed. */

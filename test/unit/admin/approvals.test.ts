@@ -188,6 +188,8 @@ describe('[APR-71] the API of approvals', () => {
       ...{ labels: ['customer'], findings: [{ detector: 'secrets', path: '/id', count: 1, action: 'flag' }] },
     });
     expect(shownInFull(one, NOW, true)).toMatchObject({ arguments: '{"id":1.0,"pin":"1234"}', masked: [] });
+    const unknown = approvalOf(NOW, { content: { labels: 'unknown' } });
+    expect(shownInFull(unknown, NOW, false)).toMatchObject({ labels: null });
   });
 
   it('says that the store is unreachable', async () => {
