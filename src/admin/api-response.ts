@@ -21,8 +21,8 @@ export type TokenHolder = {
   readonly groups: readonly string[];
   /** Somebody else presents the token for the person (RFC 8693 §4.1). */
   readonly hasActors: boolean;
-  /** Its issuer is configured with a claim that tells one person, and the token does not carry it. */
-  readonly lacksMatch?: boolean;
+  /** The claim that tells one person is not in the token, or not named where the issuer gives each client another subject. */
+  readonly untold?: 'by-token' | 'by-issuer' | undefined;
   /** A login in a browser, or a token that a client presents. */
   readonly proof: 'login' | 'token';
   /** When the person was authenticated, in milliseconds since the epoch; `undefined` where the token does not say. */

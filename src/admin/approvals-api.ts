@@ -153,6 +153,10 @@ const GRANT_REFUSALS: Readonly<Record<GrantRefusal | 'not-shown', readonly [stat
     403,
     'Your token lacks the claim that issuers.<name>.login.match names, so it cannot be told whether you are the caller. Log in with the scope that has it.',
   ],
+  pairwise: [
+    403,
+    'Your issuer gives each client another subject, so it cannot be told whether you are the caller. Have the claim that tells it named in issuers.<name>.login.match.',
+  ],
   'not-shown': [409, 'What the request asks is not kept any more, so nobody can be shown it.'],
   'not-authenticated-recently': [
     401,

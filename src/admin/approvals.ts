@@ -28,7 +28,7 @@ const MS_PER_SECOND = 1_000;
 const BREAK_GLASS_ISSUER = 'urn:sallyport:break-glass';
 
 /** Why somebody may not grant, whatever the approval is. */
-export type GrantRefusal = 'break-glass' | 'acted-for' | 'without-match' | 'not-authenticated-recently';
+export type GrantRefusal = 'break-glass' | 'acted-for' | 'without-match' | 'pairwise' | 'not-authenticated-recently';
 
 /**
  * Whether somebody may grant: a person who logged in at the console, or one whose token states that the person was
@@ -38,7 +38,7 @@ export function refuseToGrant({ holder }: AdminCaller, nowMs: number): GrantRefu
   if (holder === undefined) return 'break-glass';
   if (holder.hasActors) return 'acted-for';
   // Whoever asks for a token without the claim could otherwise review what they asked for elsewhere.
-  if (holder.lacksMatch === true) return 'without-match';
+  if (holder.untold !== undefined) return holder.untold === 'by-token' ? 'without-match' : 'pairwise';
   if (holder.proof === 'login') return undefined;
   const { authenticatedAtMs: atMs } = holder;
   const isRecent =

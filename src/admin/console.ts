@@ -8,7 +8,7 @@ import { authTimeOf, personIn } from '../auth/claims.js';
 import type { Identity } from '../auth/identity.js';
 import { createLogins, type Logins } from '../auth/login.js';
 import type { AuthnError } from '../auth/presented-token.js';
-import type { AdminSettings, IssuerSettings, Settings } from '../config/settings.js';
+import type { AdminSettings, Settings } from '../config/settings.js';
 import { isSame } from '../http/browser.js';
 import type { HttpListener, ListenerAddress } from '../http/internal-server.js';
 import { modeOf } from '../pins/drift-report.js';
@@ -106,15 +106,16 @@ function createAdminAccess(admin: AdminSettings, identity: () => Identity): Admi
     );
     if (isAuthnError(caller)) return isTransient(caller.reason) ? 'unavailable' : undefined;
     const roles = rolesAt(admin, caller.issuer, caller.groups);
-    const holder = holderOfToken(caller, identity().issuers.get(caller.issuer));
+    const holder = holderOfToken(caller, identity());
     return roles && { issuer: caller.issuer, subject: caller.subject, roles, holder };
   };
 }
 
 function holderOfToken(
-  { issuerUrl, subject, client, groups, actors, claims }: Principal,
-  issuer: IssuerSettings | undefined,
+  { issuer: name, issuerUrl, subject, client, groups, actors, claims }: Principal,
+  identity: Identity,
 ): TokenHolder {
+  const issuer = identity.issuers.get(name);
   // The subject of a token that a client obtained for itself is the client (RFC 9068 §2.2).
   const isOfClient = subject === client;
   const match = issuer && personIn(claims, issuer);
@@ -122,10 +123,20 @@ function holderOfToken(
     person: { issuer: issuerUrl, subject, match },
     groups,
     hasActors: actors.length > 0,
-    lacksMatch: issuer?.login?.match !== undefined && match === undefined,
+    untold: untoldBy(name, match, identity),
     proof: 'token',
     authenticatedAtMs: isOfClient ? undefined : authTimeOf(claims),
   };
+}
+
+/** Why it cannot be told whether this is the caller, or has answered before, under another client or issuer. */
+function untoldBy(
+  issuer: string,
+  match: string | undefined,
+  { issuers, hidesPersons }: Pick<Identity, 'issuers' | 'hidesPersons'>,
+): TokenHolder['untold'] {
+  if (issuers.get(issuer)?.login?.match === undefined) return hidesPersons(issuer) ? 'by-issuer' : undefined;
+  return match === undefined ? 'by-token' : undefined;
 }
 
 /** Whoever logged in at the console; `undefined` for the break-glass token, or where the issuer is gone. */
@@ -139,7 +150,7 @@ function holderOfSession(
     person: { issuer: settings.issuer, subject, match },
     groups,
     hasActors: actors.length > 0,
-    lacksMatch: settings.login?.match !== undefined && match === undefined,
+    untold: untoldBy(settings.name, match, identity),
     proof: 'login',
     authenticatedAtMs: undefined,
   };

@@ -1,7 +1,7 @@
 // The approvals as the pipeline is given them: with who calls, where they answer, and what a client answers for them.
 // docs/reference/approvals.md.
 
-import { personIn } from '../auth/claims.js';
+import { personIn, personsActing } from '../auth/claims.js';
 import type { Settings } from '../config/settings.js';
 import type { ApprovalCaller, ApprovalPort } from '../policy/approval.js';
 import { identityOfActor, type Principal } from '../policy/principal.js';
@@ -39,9 +39,14 @@ export function createApprovalPort(
 function callerOf(principal: Principal, { issuers }: Pick<Settings, 'issuers'>): ApprovalCaller {
   const { issuer, issuerUrl, subject, client, actors, claims } = principal;
   const settings = issuers.get(issuer);
+  const acting = settings === undefined ? [] : personsActing(claims, settings);
   return {
     ...{ issuer: issuerUrl, issuerName: issuer, subject, client },
     match: settings && personIn(claims, settings),
-    actors: actors.map((actor) => identityOfActor(actor, principal)),
+    actors: actors.map((actor, at) => ({
+      ...identityOfActor(actor, principal),
+      match: acting[at],
+      isClient: actor.subject === client || actor.subject === actor.client,
+    })),
   };
 }

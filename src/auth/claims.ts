@@ -311,6 +311,20 @@ export function personIn(
   return login?.match === undefined ? undefined : readIdentity(claimAt(claims as JsonObject, login.match));
 }
 
+/** The same of each actor, the current one first: what the issuer says of it stands beside its subject (RFC 8693 §4.1). */
+export function personsActing(
+  claims: { readonly [name: string]: unknown },
+  issuer: Pick<IssuerSettings, 'login'>,
+): readonly (string | undefined)[] {
+  const persons: (string | undefined)[] = [];
+  let link = claims['act'];
+  while (isObject(link as Json) && persons.length < MAX_ACTORS) {
+    persons.push(personIn(link as JsonObject, issuer));
+    link = ownMember(link as JsonObject, 'act');
+  }
+  return persons;
+}
+
 /** What is read of an ID token. */
 type IdentityFacts = {
   readonly subject: string;

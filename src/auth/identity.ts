@@ -34,6 +34,8 @@ export type Identity = {
   keepFresh(): void;
   /** The state of each issuer; `lastSuccessAt` refers to its keys, in milliseconds since the epoch. */
   statuses(): ReadonlyMap<string, IntrospectorStatus & Partial<KeySourceStatus>>;
+  /** Whether nobody can tell a person at this issuer: it gives each client another subject, and no claim is named instead. */
+  hidesPersons(issuer: string): boolean;
   /** Present where every DPoP proof must carry a nonce. */
   readonly proofNonces: ProofNonces | undefined;
 };
@@ -95,6 +97,10 @@ export function buildIdentity(settings: Settings, ports: IdentityPorts, before?:
       for (const [, source] of all) source.keepFresh();
     },
     statuses: () => new Map(all.map(([name, source]) => [name, source.status()])),
+    hidesPersons(name) {
+      const source = keySources.get(name) ?? introspectors.get(name);
+      return source?.status().isPairwise === true && settings.issuers.get(name)?.login?.match === undefined;
+    },
   };
 }
 

@@ -55,6 +55,8 @@ export type IntrospectorStatus = {
   readonly state: 'armed' | 'degraded';
   /** Why; holds no text of the issuer except the target of a redirect. */
   readonly failure: string | undefined;
+  /** By its newest metadata, where they were read, the issuer gives each client another subject for the same person. */
+  readonly isPairwise: boolean;
 };
 
 export type Introspector = {
@@ -125,6 +127,7 @@ export function createIntrospector(
   const known = new BoundedMap<string, true>(MAX_KNOWN);
   let endpoint: { readonly url: URL; readonly foundAt: number } | undefined;
   let failure: string | undefined;
+  let isPairwise = false;
   let outageAt = Number.NEGATIVE_INFINITY;
   let waiting = 0;
   let discovering: Promise<URL> | undefined;
@@ -153,6 +156,7 @@ export function createIntrospector(
     const found = await discover(issuer, 'introspection_endpoint', ports.fetchJson);
     if (!found.ok) throw new IntrospectionError(found.detail, true);
     endpoint = { url: found.url, foundAt: ports.now() };
+    isPairwise = found.isPairwise;
     return found.url;
   }
 
@@ -196,10 +200,10 @@ export function createIntrospector(
     generation: () => 0,
     status() {
       const isFound = introspection.endpoint !== undefined || endpoint !== undefined;
-      if (failure !== undefined) return { state: 'degraded', failure };
+      if (failure !== undefined) return { state: 'degraded', failure, isPairwise };
       return isFound
-        ? { state: 'armed', failure: undefined }
-        : { state: 'degraded', failure: 'the introspection endpoint has not been discovered yet' };
+        ? { state: 'armed', failure: undefined, isPairwise }
+        : { state: 'degraded', failure: 'the introspection endpoint has not been discovered yet', isPairwise };
     },
   };
 }

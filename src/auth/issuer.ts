@@ -39,7 +39,8 @@ const ENDPOINT_MEMBERS = Object.keys(ENDPOINTS) as EndpointMember[];
 type Failed = { readonly ok: false; readonly detail: string };
 /** `leftOut`: one clause for each document and member that is odd and was not used. */
 type LeftOut = { readonly leftOut: readonly string[] };
-type Discovery = ({ readonly ok: true; readonly url: URL } & LeftOut) | Failed;
+/** `isPairwise`: see {@link isPairwiseOnly}. */
+type Discovery = ({ readonly ok: true; readonly url: URL; readonly isPairwise: boolean } & LeftOut) | Failed;
 type MetadataReading = { readonly ok: true; readonly metadata: JsonObject } | Failed;
 type DiscoveredMetadata = ({ readonly ok: true; readonly metadata: JsonObject } & LeftOut) | Failed;
 
@@ -110,7 +111,7 @@ export async function discover(
   const found = await discoverMetadata(issuer, [member], fetchJson);
   if (!found.ok) return found;
   const { metadata, leftOut } = found;
-  return { ok: true, url: new URL(String(metadata[member])), leftOut };
+  return { ok: true, url: new URL(String(metadata[member])), isPairwise: isPairwiseOnly(metadata), leftOut };
 }
 
 /**
@@ -381,6 +382,8 @@ export type KeySourceStatus = {
   readonly lastSuccessAt: number | undefined;
   /** Why the last attempt failed. Holds no text of the issuer except the target of a redirect. */
   readonly failure: string | undefined;
+  /** By its newest metadata, the issuer gives each client another subject for the same person. */
+  readonly isPairwise: boolean;
 };
 
 export type KeySource = {
@@ -414,6 +417,7 @@ type KeySourceState = {
   generation: number;
   jwksUri: ({ readonly url: URL; readonly foundAt: number } & LeftOut) | undefined;
   leftOut: readonly string[];
+  isPairwise: boolean;
   lastSuccessAt: number | undefined;
   lastFailureAt: number | undefined;
   failures: number;
@@ -435,6 +439,7 @@ async function fetchKeySet(
     const discovery = await discover(issuer, 'jwks_uri', ports.fetchJson);
     if (!discovery.ok) return discovery.detail;
     state.jwksUri = { url: discovery.url, foundAt: ports.now(), leftOut: discovery.leftOut };
+    state.isPairwise = discovery.isPairwise;
   }
   const { leftOut } = state.jwksUri;
   const outcome = await ports.fetchJson(state.jwksUri.url, {
@@ -486,6 +491,7 @@ export function createKeySource(issuer: IssuerSettings, ports: KeySourcePorts): 
     generation: 0,
     jwksUri: undefined,
     leftOut: [],
+    isPairwise: false,
     lastSuccessAt: undefined,
     lastFailureAt: undefined,
     failures: 0,
@@ -590,6 +596,7 @@ export function createKeySource(issuer: IssuerSettings, ports: KeySourcePorts): 
           : 'degraded',
       lastSuccessAt: state.lastSuccessAt,
       failure: state.failure,
+      isPairwise: state.isPairwise,
     }),
   };
 }

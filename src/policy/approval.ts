@@ -17,6 +17,9 @@ export type {
   RememberTerms,
 } from './approval-terms.js';
 
+/** `match`: the claim by which one person is known at several issuers or clients, where one is configured. */
+type Person = Identity & { readonly match?: string | undefined };
+
 /** Whoever answers, as a verified login or token names them. */
 export type ApprovalPerson = Identity & {
   /** The value of the claim by which one person is known at several issuers or clients, where one is configured. */
@@ -39,7 +42,13 @@ export type ApprovalCaller = Identity & {
   readonly client: string;
   /** The value of the claim by which this person is known elsewhere, where one is configured. */
   readonly match: string | undefined;
-  readonly actors: readonly Identity[];
+  readonly actors: readonly ApprovalActor[];
+};
+
+/** Somebody who acts for the caller. */
+export type ApprovalActor = Person & {
+  /** It is a client by its token, and no person. */
+  readonly isClient?: boolean | undefined;
 };
 
 /** What a yes is for. Another call is another question; the same call under another pin or rule is a mismatch. */
@@ -134,7 +143,8 @@ export type AnswerRefusal = ReviewerRefusal | 'not-the-caller' | 'not-asked' | '
 
 /**
  * Whether somebody may answer as a reviewer: never the caller, whoever acts for the caller, or the same person twice. Two
- * identities are one person if they are equal, or if their `match` is.
+ * identities are one person if they are equal, or if their `match` is. A client that acts is no person, so that it is
+ * told apart without `match`.
  */
 export function refuseReviewer(
   { subject: { caller }, demand, answers }: Pick<Approval, 'subject' | 'demand' | 'answers'>,
@@ -142,10 +152,14 @@ export function refuseReviewer(
   groups: readonly string[] | 'any',
 ): ReviewerRefusal | undefined {
   if (isSamePerson(caller, person)) return 'is-caller';
-  if (caller.actors.some((actor) => isSameIdentity(actor, person))) return 'is-actor';
+  if (caller.actors.some((actor) => isSamePerson(actor, person))) return 'is-actor';
   if (answers.some((answer) => isSamePerson(answer.person, person))) return 'answered-before';
-  if (areIndistinct(caller, person) || answers.some((answer) => areIndistinct(answer.person, person)))
-    return 'not-told-apart';
+  const others = [
+    caller,
+    ...caller.actors.filter(({ isClient }) => isClient !== true),
+    ...answers.map((one) => one.person),
+  ];
+  if (others.some((other) => areIndistinct(other, person))) return 'not-told-apart';
   return isNamed(demand, groups) ? undefined : 'not-in-group';
 }
 
@@ -160,15 +174,12 @@ function isSameIdentity(one: Identity, other: Identity): boolean {
 }
 
 /** Only one of the tokens carries the claim by which one person is known: what a token says may depend on the scope asked for. */
-function areIndistinct(one: ApprovalPerson, other: ApprovalPerson): boolean {
+function areIndistinct(one: Person, other: Person): boolean {
   return (one.match === undefined) !== (other.match === undefined);
 }
 
 /** One person: the same identity, or the same value of the claim that `match` names. */
-export function isSamePerson(
-  one: Identity & { readonly match: string | undefined },
-  other: Identity & { readonly match: string | undefined },
-): boolean {
+export function isSamePerson(one: Person, other: Person): boolean {
   return isSameIdentity(one, other) || (one.match !== undefined && one.match === other.match);
 }
 

@@ -5,6 +5,7 @@
 import { isLoopbackHost } from '../config/checks/addresses.js';
 import { BUILT_IN_PROFILES } from '../config/profiles.js';
 import type {
+  AdminSettings,
   AggregateSettings,
   InspectionProfile,
   IssuerSettings,
@@ -101,6 +102,7 @@ type IssuerStatuses = {
       readonly lastSuccessAt?: number | undefined;
     }
   >;
+  hidesPersons(issuer: string): boolean;
 };
 
 type UpstreamStatus = {
@@ -227,7 +229,7 @@ function setBudgets(controls: Controls, { budgets, settings, store }: ControlSou
 }
 
 /** Whether somebody can answer what rules ask, whether a person has to, and whether the questions are kept. */
-function setApprovals(controls: Controls, { approvals, settings, store }: ControlSources): void {
+function setApprovals(controls: Controls, { approvals, settings, store, identity }: ControlSources): void {
   if (approvals.length === 0) {
     controls.set('approvals', 'off', 'no rule and no flow asks for an approval');
     return;
@@ -240,6 +242,7 @@ function setApprovals(controls: Controls, { approvals, settings, store }: Contro
       : [
           `nobody can review, because no group of admin.issuers has the role reviewer or admin: ${namesOf(unreviewed)}`,
         ]),
+    ...hiddenAnswers(approvals, settings, identity),
     ...(byClients.length === 0 ? [] : [`answered by clients, perhaps without a person: ${namesOf(byClients)}`]),
     ...(store.isUnreachable ? ['what needs an approval is refused, and nothing can be answered: no store'] : []),
   ];
@@ -251,9 +254,30 @@ function setApprovals(controls: Controls, { approvals, settings, store }: Contro
   controls.set('approvals', reasons.length === 0 ? 'armed' : 'degraded', [...reasons, ...kept].join('; '));
 }
 
+/** The issuers whose people cannot answer, because it could not be told who they are. */
+function hiddenAnswers(
+  approvals: readonly ApprovalRule[],
+  { issuers, admin }: Settings,
+  { hidesPersons }: IssuerStatuses,
+): readonly string[] {
+  const asksReviewers = approvals.some(({ terms }) => terms.by === 'reviewer');
+  const asksForLogins = approvals.some(({ terms }) => terms.by === 'caller' && terms.proof === 'login');
+  const answers = (name: string): boolean =>
+    (asksReviewers && mayReview(admin?.issuers[name])) || (asksForLogins && issuers.get(name)?.login !== undefined);
+  const hidden = [...issuers.keys()].filter((name) => answers(name) && hidesPersons(name)).sort();
+  if (hidden.length === 0) return [];
+  return [
+    `nobody can approve who logs in at ${firstOf(hidden, MAX_NAMED)}, which gives each client another subject for the same person: name the claim that tells it in issuers.<name>.login.match`,
+  ];
+}
+
 /** Whether anybody can be a reviewer who grants; the break-glass token only denies. */
 function canReview({ admin }: Settings): boolean {
-  return Object.values(admin?.issuers ?? {}).some(({ roles }) => roles.reviewer.length + roles.admin.length > 0);
+  return Object.values(admin?.issuers ?? {}).some(mayReview);
+}
+
+function mayReview(issuer: AdminSettings['issuers'][string] | undefined): boolean {
+  return issuer !== undefined && issuer.roles.reviewer.length + issuer.roles.admin.length > 0;
 }
 
 function namesOf(rules: readonly ApprovalRule[]): string {

@@ -114,6 +114,44 @@ describe('[APR-70] who is no reviewer', () => {
   });
 });
 
+describe('[APR-70] whoever cannot be told from the caller', () => {
+  const MATCH = 'login: {clientId: console, clientSecret: {env: CONSOLE_SECRET}, match: employee}';
+  const review = shared(() => startReview({ testIssuer: ['algorithms: [ES256]', MATCH] }));
+
+  it.each<[string, Readonly<Record<string, unknown>>, number, RegExp | undefined]>([
+    ['an actor under another subject', { sub: 'a7', employee: 'e-17' }, 403, /You act for the caller/],
+    ['an actor behind an actor', { sub: 'a7', employee: 'e-2', act: { sub: 'a8', employee: 'e-17' } }, 403, /You act/],
+    ['perhaps an actor without the claim', { sub: 'a7' }, 403, /cannot be told/],
+    ['perhaps an actor of another issuer', { sub: 'a7', iss: 'https://b.example' }, 403, /cannot be told/],
+    ['nobody who acts for the caller', { sub: 'a7', employee: 'e-2' }, 200, undefined],
+    ['no person but the client', { sub: 'agent', client_id: 'agent' }, 200, undefined],
+  ])('%s', async (what, act, status, error) => {
+    const id = await askOnce(review, what, { sub: 'mallory', employee: 'e-1', act });
+    const claims = { sub: 'rev', employee: 'e-17', groups: ['leads'], auth_time: secondsAgo(5) };
+    const reply = await review.ask('POST', `/api/approvals/${id}/grant`, await review.adminToken(claims));
+    expect(reply.status).toBe(status);
+    if (error !== undefined) expect(reply.value['error']).toMatch(error);
+    expect((await review.waiting()).includes(id)).toBe(status !== 200);
+  });
+
+  it('a person of an issuer with another subject for each client and no claim may deny alone, and a control says so', () =>
+    withStarted(
+      () => startReview({ pairwise: true }),
+      async (pairwise) => {
+        const id = await askOnce(pairwise, 'pairwise');
+        const browser = await logIn(pairwise);
+        const page = `${pairwise.url}/approvals/${id}`;
+        const form = formTokenOf(await browser.open(page));
+        expect((await browser.submit(`${page}/grant`, { form })).body).toContain('gives each client another subject');
+        expect(await pairwise.waiting()).toEqual([id]);
+        const { body } = await browser.open(`${pairwise.url}/controls`);
+        expect(body).toContain('nobody can approve who logs in at idp');
+        await browser.submit(`${page}/deny`, { form });
+        expect(await pairwise.waiting()).toEqual([]);
+      },
+    ));
+});
+
 describe('[APR-70] two reviewers', () => {
   it('are two persons in the groups that the rule names', async () => {
     await withStarted(

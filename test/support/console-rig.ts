@@ -25,6 +25,10 @@ export async function startConsole(
     /** Further members of the login, in flow style. */
     readonly login?: string;
     readonly issuer?: readonly string[];
+    /** The provider gives each client another subject for the same person. */
+    readonly pairwise?: boolean;
+    /** Members of the issuer `test`, in flow style. */
+    readonly testIssuer?: readonly string[];
     readonly now?: () => number;
     /** The text of the gateway's key; one of its own where absent. */
     readonly gatewayKey?: string;
@@ -43,16 +47,17 @@ export async function startConsole(
     readonly tls?: Pick<CertifiedKey, 'cert' | 'key'>;
   } = {},
 ): Promise<ConsoleRig> {
-  const { user = 'ann', groups = ['leads'], tls } = options;
+  const { user = 'ann', groups = ['leads'], pairwise = false, tls } = options;
   const adminPort = await findFreePort();
   const url = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${adminPort}`;
-  const provider = await startOidcProvider({ user, groups, consoleUrl: `${url}/login/callback` });
+  const provider = await startOidcProvider({ user, groups, consoleUrl: `${url}/login/callback`, pairwise });
   const { gatewayKey, breakGlass = randomBytes(32).toString('base64url') } = options;
   const { clientId, clientSecret } = provider.console;
   const login = `login: {clientId: ${clientId}, clientSecret: {env: CONSOLE_SECRET}${options.login ?? ''}}`;
   const rig = await startRig({
     adminPort,
     upstream: options.upstream ?? ['pinning: {maxAge: 1s}'],
+    ...(options.testIssuer === undefined ? {} : { issuer: options.testIssuer }),
     ...(options.pin === undefined ? {} : { pin: options.pin }),
     ...(tls === undefined
       ? { files: options.files ?? {} }

@@ -53,7 +53,8 @@ describe('[APR-70] who may grant', () => {
     ],
     ['a token that an agent presents for a person', reviewer('rev', { hasActors: true }), 'acted-for'],
     ['a login at the console', reviewer('rev', { proof: 'login', authenticatedAtMs: undefined }), undefined],
-    ['a token without the claim that tells one person', reviewer('rev', { lacksMatch: true }), 'without-match'],
+    ['a token without the claim that tells one person', reviewer('rev', { untold: 'by-token' }), 'without-match'],
+    ['a token of an issuer with another subject for each client', reviewer('rev', { untold: 'by-issuer' }), 'pairwise'],
     ['a login of an agent', reviewer('rev', { proof: 'login', hasActors: true }), 'acted-for'],
     ['the break-glass token', BREAK_GLASS, 'break-glass'],
   ])('%s', async (_what, caller, why) => {
@@ -72,6 +73,24 @@ describe('[APR-70] who may grant', () => {
     ['the caller', {}, reviewer('ada'), 403],
     ['the caller under another client', { caller: { client: 'other' } }, reviewer('ada'), 403],
     ['an actor of the caller', { caller: { actors: [personOf('rev')] } }, reviewer('rev'), 403],
+    [
+      'an actor of the caller, by the claim that tells one person',
+      { caller: { match: 'e-1', actors: [personOf('a7', undefined, 'e-17')] } },
+      reviewer('rev', { person: personOf('rev', undefined, 'e-17') }),
+      403,
+    ],
+    [
+      'perhaps an actor of the caller, of whom the claim is not known',
+      { caller: { match: 'e-1', actors: [personOf('a7')] } },
+      reviewer('rev', { person: personOf('rev', undefined, 'e-17') }),
+      403,
+    ],
+    [
+      'nobody whom a client that acts for the caller could be',
+      { caller: { match: 'e-1', actors: [{ ...personOf('agent'), isClient: true }] } },
+      reviewer('rev', { person: personOf('rev', undefined, 'e-17') }),
+      200,
+    ],
     [
       'the caller at another issuer, by the claim that tells one person',
       { caller: { match: 'e-17' } },

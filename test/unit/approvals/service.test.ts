@@ -383,7 +383,7 @@ describe('an approval by reviewers', () => {
     ['the break-glass token', reviewer('glass', { groups: 'any', mayOnlyDeny: true }), 'no-proof'],
   ])('is not granted by %s', async (_who, voice, why) => {
     const run = rig();
-    const actors = [{ issuer: 'https://id.example', subject: 'bot' }];
+    const actors = [{ issuer: 'https://id.example', subject: 'bot', isClient: true }];
     const caller = { ...ANA, match: 'e1', issuerName: 'main', client: 'agent', actors };
     const id = await ask(run, { demand: REVIEWER_DEMAND, subject: { caller } });
     expect(await run.service.answer(id, 'granted', voice)).toEqual({ kind: 'refused', why });

@@ -306,7 +306,7 @@ describe('[TOK-03] an issuer that cannot be asked', () => {
       issuer.misbehave('none');
       clock.offsetMs += 1_500;
       expect(await verdict(TOKEN)).toBe('ok');
-      expect(introspectors.get('corp')?.status()).toEqual({ state: 'armed', failure: undefined });
+      expect(introspectors.get('corp')?.status()).toEqual({ state: 'armed', failure: undefined, isPairwise: false });
     },
   );
 

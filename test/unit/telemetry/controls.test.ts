@@ -80,18 +80,28 @@ describe('the control approvals', () => {
 
   function stateOf(
     approvals: readonly ApprovalRule[],
-    change: { admin?: object; state?: object; isUnreachable?: boolean },
+    change: { admin?: object; state?: object; isUnreachable?: boolean; hides?: string; logins?: readonly string[] },
   ) {
     const none = { statuses: () => new Map(), get: () => undefined, all: () => [], countHidden: () => 0 };
-    const { admin, state = { type: 'redis' }, isUnreachable = false } = change;
+    const { admin, state = { type: 'redis' }, isUnreachable = false, hides, logins = [] } = change;
+    const identity = { ...none, hidesPersons: (name: string) => name === hides };
+    const issuers = new Map(['corp', 'other'].map((name) => [name, { login: logins.includes(name) ? {} : undefined }]));
     const { emit } = createEvents([], () => undefined);
     const controls = createControls({ now: () => NOW, emit });
     const settings = {
-      ...{ upstreams: new Map(), aggregates: new Map(), profiles: new Map(), signing: undefined, admin, state },
+      ...{
+        upstreams: new Map(),
+        aggregates: new Map(),
+        profiles: new Map(),
+        signing: undefined,
+        admin,
+        state,
+        issuers,
+      },
       ...{ audit: { onFailure: 'block', sinks: [] }, listeners: { data: {} } },
     } as unknown as Settings;
     const sources = {
-      ...{ settings, identity: none, runtimes: none, aggregates: none, approvals, blocks: [], budgets: [] },
+      ...{ settings, identity, runtimes: none, aggregates: none, approvals, blocks: [], budgets: [] },
       ...{ unsigned: new Set(), listenerErrors: [], store: { state: 'armed', reason: '', isUnreachable } },
     } as unknown as ControlSources;
     refreshControls(controls, emit, sources);
@@ -99,6 +109,8 @@ describe('the control approvals', () => {
     return [row?.state, row?.reason];
   }
 
+  const hidden = (issuer: string) =>
+    `nobody can approve who logs in at ${issuer}, which gives each client another subject for the same person: name the claim that tells it in issuers.<name>.login.match`;
   const NOBODY = 'nobody can review, because no group of admin.issuers has the role reviewer or admin: github/review';
 
   it.each([
@@ -107,6 +119,10 @@ describe('the control approvals', () => {
     ['a reviewer is asked, and there are some', [BY_REVIEWER], { admin: roles(['staff']) }, 'armed', ''],
     ['administrators review too', [BY_REVIEWER], { admin: roles([], ['ops']) }, 'armed', ''],
     ['a reviewer is asked without an admin listener', [BY_LOGIN, BY_REVIEWER], {}, 'degraded', NOBODY],
+    ['callers cannot be told', [BY_LOGIN], { hides: 'corp', logins: ['corp'] }, 'degraded', hidden('corp')],
+    ['callers have no login there', [BY_LOGIN], { hides: 'corp', logins: ['other'] }, 'armed', ''],
+    ['reviewers cannot be told', [BY_REVIEWER], { hides: 'corp', admin: roles(['staff']) }, 'degraded', hidden('corp')],
+    ['nobody reviews there', [BY_REVIEWER], { hides: 'other', admin: roles(['staff']) }, 'armed', ''],
     ['nobody has the role', [BY_REVIEWER], { admin: roles([]) }, 'degraded', NOBODY],
     ['only the break-glass token is configured', [BY_REVIEWER], { admin: { issuers: {} } }, 'degraded', NOBODY],
     [
