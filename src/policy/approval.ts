@@ -253,15 +253,18 @@ export function refuseAnswer(
   verdict: ApprovalAnswer['verdict'],
   voice: ApprovalVoice,
 ): AnswerRefusal | undefined {
-  return voice.party === 'caller' ? refuseCaller(approval, voice) : refuseVoice(approval, verdict, voice);
+  return voice.party === 'caller' ? refuseCaller(approval, verdict, voice) : refuseVoice(approval, verdict, voice);
 }
 
 function refuseCaller(
   { demand, subject }: Pick<Approval, 'subject' | 'demand'>,
+  verdict: ApprovalAnswer['verdict'],
   { person, proof }: ApprovalVoice,
 ): AnswerRefusal | undefined {
   if (demand.caller === undefined) return 'not-asked';
   if (!isSamePerson(subject.caller, person)) return 'not-the-caller';
+  // To a no there is nothing to prove: it only keeps the caller from the caller's own request.
+  if (verdict === 'denied') return undefined;
   return demand.caller.proof === 'login' && proof !== 'login' ? 'no-proof' : undefined;
 }
 

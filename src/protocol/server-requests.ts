@@ -95,6 +95,11 @@ export function isApproved({ action, content }: JsonObject): boolean {
   return action === 'accept' && isObject(content) && content['approve'] === true;
 }
 
+/** Whether the user has said no in the client, to a form or to a link. */
+export function isDeclined({ action }: JsonObject): boolean {
+  return action === 'decline' || action === 'cancel';
+}
+
 /** A result with more input requests is refused. */
 const MAX_INPUT_REQUESTS = 64;
 const NO_MEMBERS: JsonObject = {};

@@ -37,7 +37,7 @@ import {
 } from '../protocol/json/json.js';
 import { isObject, type ServerRequestName } from '../protocol/jsonrpc.js';
 import { paramsOf } from '../protocol/params.js';
-import { APPROVAL_KEY, isApproved } from '../protocol/server-requests.js';
+import { APPROVAL_KEY, isApproved, isDeclined } from '../protocol/server-requests.js';
 import { RELATED_TASK_KEY } from '../protocol/tasks.js';
 import { unseenCharacters } from '../text/escaping.js';
 import { stepsOf } from '../text/json-members.js';
@@ -83,7 +83,8 @@ export async function findApproval(call: ApprovalCall, approvable: Approvable): 
   const demand = demandOf(approvable.requirements);
   if (demand === undefined) return { outcome: NOTHING_ASKED };
   const question = questionOf(call, approvable, demand);
-  const outcome = (await takeFormAnswer(call, approvable, question)) ?? (await call.ports.approvals.consult(question));
+  const outcome =
+    (await takeClientAnswer(call, approvable, question)) ?? (await call.ports.approvals.consult(question));
   const waits = (approval: Approval, isNew: boolean) => waitingFor(call, approvable, approval, isNew);
   return { outcome: foundOrRefused(demand, outcome, waits), facts: factsOf(outcome) };
 }
@@ -384,17 +385,19 @@ function formOf({ demand, subject }: ApprovalQuestion | Approval, admitted: Admi
 const PUSHES_AWAY = /[\r\n\u0085\u2028\u2029]|\s{40}/u;
 
 /**
- * What the client has answered to the form of the gateway: counted as an answer, and then what became of the approval.
- * Nothing is an answer to a form that was not shown: a client that was given a link says only that it was opened.
+ * What the client has answered to the question of the gateway: counted as an answer, and then what became of the approval.
+ * Nothing is a yes to a form that was not shown: a client that was given a link says only that it was opened, or that its
+ * user declined to.
  */
-async function takeFormAnswer(
+async function takeClientAnswer(
   { ports }: ApprovalCall,
   { admitted, principal }: Approvable,
   question: ApprovalQuestion,
 ): Promise<ApprovalOutcome | undefined> {
   const answers = paramsOf(admitted)['inputResponses'];
   const answer = isObject(answers) ? answers[APPROVAL_KEY] : undefined;
-  if (!isObject(answer) || formOf(question, admitted) === undefined) return undefined;
+  if (!isObject(answer)) return undefined;
+  if (formOf(question, admitted) === undefined && !isDeclined(answer)) return undefined;
   const standing = await ports.approvals.consult(question);
   // What was not asked before was not answered either.
   if (standing.kind !== 'waiting' || standing.isNew) return standing;

@@ -466,6 +466,10 @@ describe('[APR-60] between a yes and its use', () => {
     }
     await expect.poll(async () => outcomeOf(await call(both.one)), PATIENT).toBe('passed');
     expect(uses()).toBe(1);
+    // The other replica finds the store again by itself, which the tests behind this one need.
+    const token = await adminToken({ sub: 'rita', groups: ['leads'] });
+    const list = () => adminsOf(both.other).ask('GET', '/api/approvals', { token });
+    await expect.poll(async () => (await list()).status, PATIENT).toBe(200);
   });
 
   it('the store loses everything: the yes is gone, and the old id answers nothing', async () => {

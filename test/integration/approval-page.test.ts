@@ -2,12 +2,10 @@
 // login, the yes and the repeated call; also where each client knows the person by another subject.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type OidcProvider, startOidcProvider } from '../support/authorization-servers.js';
+import { type CallerStage, linkIn, startCallerStage } from '../support/caller-stage.js';
 import { formTokenOf, sendOnce, TestBrowser } from '../support/console-rig.js';
-import { type AttackRig, decisionOf, startRig } from '../support/gateway.js';
+import { decisionOf, startRig } from '../support/gateway.js';
 import type { JsonObject } from '../support/json.js';
-import { walkCodeFlow } from '../support/oauth-clients.js';
-import { findFreePort } from '../support/processes.js';
 import { callStateless, errorOf, openSession, requestStateless, resultOf } from '../support/wire-client.js';
 
 const POLICY = `version: 1
@@ -21,54 +19,26 @@ rules:
     reason: Writes to production.
     approval: {by: caller}
 `;
-const CALLBACK = '/.well-known/sallyport/approve/callback';
 const ARGUMENTS = { id: 'one', text: 'two' };
 
-type Stage = {
-  readonly rig: AttackRig;
-  readonly provider: OidcProvider;
-  readonly token: string;
-  close(): Promise<void>;
-};
+const startStage = (pairwise: boolean, login = '') => startCallerStage({ policies: { open: POLICY }, pairwise, login });
 
-async function startStage(pairwise: boolean, more = ''): Promise<Stage> {
-  const port = await findFreePort();
-  const provider = await startOidcProvider({
-    ...{ user: 'ann', pairwise, scopes: 'notes:read', consoleUrl: `http://127.0.0.1:${port}${CALLBACK}` },
-  });
-  const login = `login: {clientId: ${provider.console.clientId}, clientSecret: {env: LOGIN_SECRET}${more}}`;
-  const rig = await startRig({
-    ...{ dataPort: port, policies: { open: POLICY } },
-    issuerUrl: provider.issuer,
-    issuer: ['algorithms: [ES256]', login],
-    env: { LOGIN_SECRET: provider.console.clientSecret },
-  });
-  const token = await walkCodeFlow(provider.issuer, { resource: rig.access.url, scope: 'notes:read' });
-  return {
-    ...{ rig, provider, token },
-    async close() {
-      await rig.close();
-      await provider.close();
-    },
-  };
-}
-
-const call = ({ rig, token }: Stage) => callStateless(rig.as(token), 'write_record', ARGUMENTS);
-const uses = ({ rig }: Stage): number =>
+const call = ({ rig, token }: CallerStage) => callStateless(rig.as(token), 'write_record', ARGUMENTS);
+const uses = ({ rig }: CallerStage): number =>
   rig.upstream.uses().filter((use) => JSON.stringify(use).includes('write_record')).length;
 
 /** Calls, and finds the link in what the client is told. */
-async function askFor(stage: Stage): Promise<string> {
+async function askFor(stage: CallerStage): Promise<string> {
   const reply = await call(stage);
   expect(decisionOf(reply).reason).toBe('approval-required');
-  return /http:\/\/127\.0\.0\.1:\d+\/\.well-known\/sallyport\/approve\/[0-9a-f]{32}/.exec(reply.text)?.[0] ?? '';
+  return linkIn(reply.text);
 }
 
 describe.each([
   ['the same subject for all clients', false, ''],
   ['another subject for each client, and a claim', true, ', match: person'],
 ])('an issuer with %s', (_what, pairwise, more) => {
-  let stage: Stage;
+  let stage: CallerStage;
   beforeAll(async () => {
     stage = await startStage(pairwise, more);
   });
