@@ -169,8 +169,8 @@ ${other}
   async function begin(browser: BrowserRequest, id: string): Promise<PlainResponse> {
     const found = await desk.find(id);
     if (found === 'unavailable') return UNAVAILABLE;
-    // The same page as for one that is known, before it was asked who asks.
-    if (found === 'unknown') return loginPage(id);
+    // Nobody can be sent to an issuer here, because whose it was is not known either.
+    if (found === 'unknown') return GONE;
     const { caller } = found.subject;
     if (!mayTry(JSON.stringify([caller.issuer, caller.subject]))) return TOO_MANY;
     const begun = await login.begin(caller.issuerName, { approval: id });
@@ -272,6 +272,11 @@ function notYours(id: string): PlainResponse {
   return htmlDocument('Not found', main, { status: 404 });
 }
 
+const GONE = failed(
+  404,
+  'Not found',
+  'There is no such request, or not any more. If your agent still waits, have it send the request again: it is given a new link.',
+);
 const NO_SUCH_PART = failed(404, 'Not found', 'The request has no such part.');
 const UNAVAILABLE = failed(
   503,
