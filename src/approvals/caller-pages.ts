@@ -68,6 +68,8 @@ export type CallerPagePorts = {
   readonly isShut: (session: ApprovalSession) => boolean;
   /** Somebody could not log in, because of how the issuer or the gateway is configured. */
   readonly onLoginImpossible: (issuer: string, detail: string) => void;
+  /** Somebody came back from an issuer and was not logged in; `detail` is a fixed text. */
+  readonly onLoginRefused: (issuer: string, detail: string) => void;
   readonly now: () => number;
 };
 
@@ -193,6 +195,7 @@ ${other}
     const link = approvalLink(publicBase, kept.approval);
     if (outcome.kind !== 'verified') {
       if (outcome.kind === 'no-auth-time') ports.onLoginImpossible(issuer, NO_AUTH_TIME_DETAIL);
+      else ports.onLoginRefused(issuer, REFUSED_LOGINS[outcome.kind === 'refused' ? outcome.cause : outcome.kind]);
       const [status, text] = FAILURES[outcome.kind];
       return failed(status, 'Login failed', text, { cookies: [clear], link });
     }
@@ -312,6 +315,16 @@ const IMPOSSIBLE_LOGINS = {
   unknown: 'the issuer of a caller has no login, so that nobody can answer: configure issuers.<name>.login',
   pairwise:
     'the issuer gives each client another subject for the same person, so that nobody can answer: configure issuers.<name>.login.match',
+} as const;
+/** For the log. The issuer's own words, and what the browser brought, are not repeated there. */
+const REFUSED_LOGINS = {
+  used: 'the way back from the issuer was taken a second time',
+  response: 'the issuer refused, or what the browser brought back is not its response to this login',
+  exchange:
+    'the issuer refused to give tokens for the code: see clientId, clientSecret and authentication of its login',
+  'id-token': 'what the issuer gave for the code has no valid ID token of this login',
+  unavailable: 'the issuer or the shared store cannot be reached',
+  old: 'the person logged in at the issuer more than five minutes before, although max_age asked for a new login',
 } as const;
 const NO_AUTH_TIME_DETAIL =
   'the ID token does not say when the person logged in (auth_time), so that nobody can answer: have the issuer add it';

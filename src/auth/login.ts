@@ -43,7 +43,13 @@ export type VerifiedLogin = {
   readonly authTimeMs: number | undefined;
 };
 /** `no-auth-time`: the ID token does not say when the person logged in; `old`: that was too long ago. */
-type Outcome = VerifiedLogin | { readonly kind: 'refused' | 'unavailable' | 'no-auth-time' | 'old' };
+type Outcome =
+  | VerifiedLogin
+  | { readonly kind: 'refused'; readonly cause: LoginCause }
+  | { readonly kind: 'unavailable' | 'no-auth-time' | 'old' };
+
+/** What failed: what the browser brought back, the exchange of the code for tokens, or the ID token that came of it. */
+export type LoginCause = 'response' | 'exchange' | 'id-token';
 
 export type OidcLogin = {
   /**
@@ -61,7 +67,7 @@ const METADATA_AGE_MS = 60 * 60 * 1000;
 const MS_PER_SECOND = 1000;
 /** ID tokens have this type or none; a token of any other type is not an ID token (RFC 8725 §3.11). */
 const ID_TOKEN_TYPES = ['JWT', 'none'];
-const REFUSED: Outcome = { kind: 'refused' };
+const REFUSED: Outcome = { kind: 'refused', cause: 'id-token' };
 const UNAVAILABLE: Outcome = { kind: 'unavailable' };
 
 /** Nothing could be learnt from the issuer. */
@@ -122,11 +128,10 @@ export function createOidcLogin(
   async function idTokenFor(
     issuer: LoginIssuer['issuer'],
     server: oauth.AuthorizationServer,
-    response: URLSearchParams,
-    { state, nonce, verifier }: Checks,
+    parameters: URLSearchParams,
+    { nonce, verifier }: Checks,
   ): Promise<string | undefined> {
     const client: oauth.Client = { client_id: issuer.login.clientId };
-    const parameters = oauth.validateAuthResponse(server, client, response, state);
     const answer = await oauth.authorizationCodeGrantRequest(
       server,
       client,
@@ -205,18 +210,27 @@ export function createOidcLogin(
       return { url: url.href, checks };
     },
     async finish(response, checks) {
+      let reached: LoginCause = 'response';
       try {
         const known = current();
         const server = known && (await serverOf(known.issuer));
         if (known === undefined || server === undefined) return UNAVAILABLE;
-        const token = await idTokenFor(known.issuer, server, response, checks);
+        const client: oauth.Client = { client_id: known.issuer.login.clientId };
+        const parameters = oauth.validateAuthResponse(server, client, response, checks.state);
+        reached = 'id-token';
+        const token = await idTokenFor(known.issuer, server, parameters, checks);
         return token === undefined ? REFUSED : await verify(token, checks.nonce, known);
       } catch (error) {
         // The library throws for every response that it refuses; its texts may quote the issuer.
-        return error instanceof IssuerUnavailable ? UNAVAILABLE : REFUSED;
+        return error instanceof IssuerUnavailable ? UNAVAILABLE : { kind: 'refused', cause: causeOf(error, reached) };
       }
     },
   };
+}
+
+function causeOf(error: unknown, reached: LoginCause): LoginCause {
+  const isRefusal = error instanceof oauth.ResponseBodyError || error instanceof oauth.WWWAuthenticateChallengeError;
+  return isRefusal ? 'exchange' : reached;
 }
 
 /** The logins of several issuers, by the issuer's name, as the settings in force have them. */

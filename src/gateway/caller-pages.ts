@@ -13,6 +13,7 @@ import { createLogins } from '../auth/login.js';
 import type { DataServerPorts } from '../http/data-server.js';
 import type { ApprovalDesk } from '../policy/approval.js';
 import type { Emit } from '../policy/events.js';
+import { createRate } from '../state/bounds.js';
 import type { KeyRing } from '../state/derived-keys.js';
 import type { GatewayState } from '../state/memory.js';
 import { sealedToken } from '../state/sealed-token.js';
@@ -24,6 +25,25 @@ const FORM_PURPOSE = 'approval-form';
 const STATE_PURPOSE = 'approval-login-state';
 /** Of what is shared with other uses of the same store. */
 const OWNER = 'approvals';
+
+/** Lines about refused logins, of all callers of an issuer. */
+const REFUSALS = { burst: 10, perSecond: 0.1 };
+
+/** Reports refused logins, and counts those that are too many to report. */
+function boundedRefusals(emit: Emit, now: () => number): (issuer: string, detail: string) => void {
+  const rate = createRate(REFUSALS, now);
+  const suppressed = new Map<string, number>();
+  return (issuer, detail) => {
+    const before = suppressed.get(issuer) ?? 0;
+    if (rate.left(issuer) < 1) {
+      suppressed.set(issuer, before + 1);
+      return;
+    }
+    rate.spend(1, issuer);
+    suppressed.delete(issuer);
+    emit('loginRefused', { issuer, detail, suppressed: before });
+  };
+}
 
 type CallerPageSources = {
   /** The public URL of the gateway, without a slash behind it. */
@@ -56,5 +76,6 @@ export function createCallerPage(sources: CallerPageSources): NonNullable<DataSe
       return state.revocations.isLoginShut({ issuerUrl, subject, client: login.clientId, actors }, issuedAtMs);
     },
     onLoginImpossible: (issuer, detail) => emit('loginImpossible', { issuer, detail }),
+    onLoginRefused: boundedRefusals(emit, now),
   });
 }

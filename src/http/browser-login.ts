@@ -18,7 +18,9 @@ export type PendingLogin = {
 };
 
 /** Why nobody logged in. `no-auth-time` and `old`: it is not proved that it was a moment ago, where that was asked for. */
-type Failure = { readonly kind: 'refused' | 'unavailable' | 'no-auth-time' | 'old' };
+type Failure =
+  | { readonly kind: 'unavailable' | 'no-auth-time' | 'old' }
+  | { readonly kind: 'refused'; readonly cause: 'response' | 'exchange' | 'id-token' };
 
 /** The authorization code flow at one issuer. */
 export type LoginClient<Verified> = {

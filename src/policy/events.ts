@@ -49,6 +49,8 @@ export type GatewayEvents = {
   readonly issuerIncomplete: { readonly issuer: string; readonly detail: string };
   /** Nobody of this issuer can log in to answer for a call. */
   readonly loginImpossible: { readonly issuer: string; readonly detail: string };
+  /** Somebody came back from this issuer to answer for a call, and was not logged in. `suppressed`: as in `Recorded`. */
+  readonly loginRefused: { readonly issuer: string; readonly detail: string; readonly suppressed: number };
   readonly keysFetched: { readonly issuer: string; readonly atSeconds: number };
 
   // Approvals.

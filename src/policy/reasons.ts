@@ -123,7 +123,7 @@ export const REASONS = {
     'settle',
     'info',
     1402,
-    'A person refused this request. Sent again, it is refused without asking anybody, until the refusal expires.',
+    'The approval of this request was refused. Sent again, it is refused without asking anybody, until the refusal expires.',
   ),
   'approval-expired': refusal(
     'settle',

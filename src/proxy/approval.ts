@@ -8,6 +8,7 @@ import { sensitivePointers } from '../inspection/sensitive-fields.js';
 import { canonicalForm } from '../pins/digest.js';
 import {
   type Approval,
+  type ApprovalAnswer,
   type ApprovalContent,
   type ApprovalOutcome,
   type ApprovalQuestion,
@@ -307,7 +308,7 @@ function refusalOf(demand: ApprovalDemand, outcome: Unapproved, waits: Waiting):
       });
     case 'denied': {
       const seconds = Math.max(1, Math.ceil((outcome.approval.expiresAtMs - Date.now()) / MS_PER_SECOND));
-      return refuseWith('approval-denied', { ...named, retryAfterSeconds: seconds });
+      return refuseWith('approval-denied', { ...named, retryAfterSeconds: seconds, ...whoRefused(outcome.approval) });
     }
     case 'mismatch':
       return refuseWith('approval-mismatch', named);
@@ -329,6 +330,18 @@ function refusalOf(demand: ApprovalDemand, outcome: Unapproved, waits: Waiting):
       return refuseWith('audit-unavailable', named);
   }
 }
+
+/** Only a login in a browser is known to be a person's; a token may be a machine's, and a client may answer by itself. */
+function whoRefused({ answers }: Approval): Pick<Deny, 'advice'> {
+  const no = answers.find(({ verdict }) => verdict === 'denied');
+  return no === undefined ? {} : { advice: NO_BY[no.proof] };
+}
+
+const NO_BY: Readonly<Record<ApprovalAnswer['proof'], string>> = {
+  login: 'A person refused it.',
+  token: 'It was refused with the token of a reviewer.',
+  client: 'The client refused it, perhaps without a person.',
+};
 
 /** What is said of a request that carries more than a person is shown. */
 export const NOBODY_SEES =

@@ -89,6 +89,8 @@ export function createLogListeners(log: Log, mask: MaskText): Listeners {
     sessionReopened: (fields) => log.write('info', 'session was lost by the upstream and opened anew', fields),
     connectionFailed: ({ what, ...fields }) => log.write('error', CONNECTION_LINES[what], fields),
     loginImpossible: (fields) => log.write('warn', 'nobody can log in to answer an approval', fields),
+    loginRefused: ({ suppressed, ...fields }) =>
+      log.write('warn', 'a login to answer an approval was refused', { ...fields, ...suppressedField(suppressed) }),
     issuerIncomplete: (fields) => log.write('warn', 'part of the keys or metadata of an issuer cannot be used', fields),
 
     reviewersNotified({ outcome, webhook, detail }) {

@@ -26,6 +26,7 @@ beforeEach(() => {
   rig.kept.clear();
   rig.voices.length = 0;
   rig.problems.length = 0;
+  rig.refused.length = 0;
 });
 afterAll(() => rig?.close());
 
@@ -123,7 +124,7 @@ describe('a login', () => {
   it.each<[string, Awaited<ReturnType<NonNullable<Ending>>>, RegExp]>([
     ['that is old', { kind: 'old' }, /more than five minutes ago/],
     ['without a time', { kind: 'no-auth-time' }, /does not say when you logged in/],
-    ['that the issuer refused', { kind: 'refused' }, /did not log you in/],
+    ['that the issuer refused', { kind: 'refused', cause: 'exchange' }, /did not log you in/],
   ])('%s opens nothing', async (_what, outcome, text) => {
     const { id } = rig.add();
     ending = () => outcome;
@@ -132,6 +133,10 @@ describe('a login', () => {
     expect(page.body).toMatch(text);
     expect((await browser.open(rig.linkOf(id))).body).toContain('Log in to answer');
     expect(rig.problems).toHaveLength(outcome.kind === 'no-auth-time' ? 1 : 0);
+    // Nothing that the issuer or the browser said is in the log.
+    expect(rig.refused).toEqual(
+      outcome.kind === 'no-auth-time' ? [] : [expect.stringMatching(/^the (?:issuer|person) /)],
+    );
   });
 
   it.each([

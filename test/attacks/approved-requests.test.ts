@@ -289,7 +289,11 @@ describe('[APR-60] a question', () => {
   it('that is refused is asked nobody again, at no replica', async () => {
     const id = await approvalOf(both.one, await call(both.one));
     expect(await answer(both.other, id, 'deny')).toBe(200);
-    for (const gateway of [both.one, both.other]) expect(outcomeOf(await call(gateway))).toBe('approval-denied');
+    for (const gateway of [both.one, both.other]) {
+      const refused = await call(gateway);
+      expect(outcomeOf(refused)).toBe('approval-denied');
+      expect(refused.text).toContain('with the token of a reviewer');
+    }
     expect(await answer(both.one, id)).toBe(409);
     expect(outcomeOf(await call(both.one))).toBe('approval-denied');
     expect([...(await evidence())].sort()).toEqual(['denied', 'requested']);

@@ -83,7 +83,9 @@ describe('a stateless client', () => {
   ])('is refused by %s, and nobody is asked again', async (what, response) => {
     const sub = `no-${what.replaceAll(' ', '-')}`;
     await callStateless(await as(sub), 'write_record', WRITE, FORM);
-    expect(reasonOf(await answer(sub, response))).toBe('approval-denied');
+    const refused = await answer(sub, response);
+    expect(reasonOf(refused)).toBe('approval-denied');
+    expect(refused.text).toContain('The client refused it, perhaps without a person.');
     expect(reasonOf(await callStateless(await as(sub), 'write_record', WRITE, FORM))).toBe('approval-denied');
     expect(calls()).toBe(0);
   });

@@ -87,12 +87,39 @@ describe.each([
     expect(uses(stage)).toBe(1);
   });
 
+  it('leaves the cause of a refused login in the log, bounded and in words of the gateway', async () => {
+    const link = await askFor(stage);
+    const headers = { 'content-type': 'application/x-www-form-urlencoded', origin: new URL(link).origin };
+    const begun = await sendOnce(link, { method: 'POST', headers, body: 'do=login' });
+    const state = /state=([\w-]+)/.exec(begun.body)?.[1] ?? '';
+    const cookie = [begun.headers['set-cookie']]
+      .flat()
+      .map((one) => one?.split(';')[0])
+      .join('; ');
+    const back = `${link.replace(/[0-9a-f]{32}$/, 'callback')}?error=access_denied&error_description=evil-text&state=${state}`;
+    const statuses = [];
+    for (let count = 0; count < 15; count += 1) statuses.push((await sendOnce(back, { headers: { cookie } })).status);
+    expect(statuses).toEqual([403, ...Array.from({ length: 14 }, () => 400)]);
+    const lines = stage.rig.gateway
+      .log()
+      .split('\n')
+      .filter((line) => line.includes('a login to answer an approval was'));
+    expect(lines[0]).toContain('the issuer refused, or what the browser brought back');
+    expect(lines[1]).toContain('taken a second time');
+    expect(lines).toHaveLength(10);
+    expect(stage.rig.gateway.log()).not.toContain('evil-text');
+  });
+
   it('keeps what its caller refused from passing', async () => {
     const link = await askFor(stage);
     const browser = new TestBrowser();
     const page = await browser.submit(link, { do: 'login' });
     await browser.submit(link, { form: formTokenOf(page), do: 'deny' });
-    expect(decisionOf(await call(stage)).reason).toBe('approval-denied');
+    const refused = await call(stage);
+    expect([decisionOf(refused).reason, refused.text.includes('A person refused it.')]).toEqual([
+      'approval-denied',
+      true,
+    ]);
     expect((await browser.open(link)).body).toContain('it was refused');
   });
 });

@@ -119,6 +119,7 @@ export async function startApprovalPage(
   const pending = sealedToken<PendingApproval>('approval-login/1');
   const used = new Set<string>();
   const problems: string[] = [];
+  const refused: string[] = [];
   const hosts = new Set<string>();
   const origins = new Set<string>(options.allowedOrigins ?? []);
   let url = '';
@@ -155,6 +156,7 @@ export async function startApprovalPage(
         },
         isShut: options.isShut ?? (() => false),
         onLoginImpossible: (_issuer, detail) => problems.push(detail),
+        onLoginRefused: (_issuer, detail) => refused.push(detail),
       });
       return page(request, path, query);
     },
@@ -165,7 +167,7 @@ export async function startApprovalPage(
   hosts.add(`127.0.0.1:${port}`);
   origins.add(url);
   return {
-    ...{ url, kept, voices, problems, refusals },
+    ...{ url, kept, voices, problems, refused, refusals },
     linkOf: (id: string) => `${url}/.well-known/sallyport/approve/${id}`,
     add(changes: Partial<ShownApproval> = {}): ShownApproval {
       const approval = makeApproval(changes);

@@ -36,17 +36,22 @@ describe('the ID token of a login', () => {
     readonly match?: string;
     readonly metadata?: object;
     readonly onPost?: (form: { headers: object; body: string }) => void;
+    /** The query with which the browser comes back, and what the token endpoint says. */
+    readonly response?: string;
+    readonly status?: number;
+    readonly body?: object;
   };
 
   /** What a login ends with whose token endpoint returns this token. */
   async function finishWith(token: string, terms: Terms = {}) {
-    const response = new URLSearchParams({ code: 'c', state, iss: issuerUrl });
+    const given = new URLSearchParams(terms.response ?? 'code=c');
+    const response = new URLSearchParams({ state, iss: issuerUrl, ...Object.fromEntries(given) });
     const login = await loginWith(terms, token);
     return login.finish(response, { state, nonce, verifier: 'v'.repeat(43) });
   }
 
   async function loginWith(terms: Terms, token = '') {
-    const { authentication = 'client_secret_basic', match, metadata, onPost, ...demand } = terms;
+    const { authentication = 'client_secret_basic', match, metadata, onPost, status = 200, body, ...demand } = terms;
     const jwks = { keys: [{ ...(await exportJWK(own.publicKey)), alg: 'ES256', kid: 'one' }] };
     const settings = { clientId, clientSecret: 'the-secret', authentication, scopes: ['openid'] };
     const ports: Parameters<typeof createOidcLogin>[1] = {
@@ -73,8 +78,8 @@ describe('the ID token of a login', () => {
       async postForm(_url, form) {
         onPost?.(form);
         const tokens = { access_token: 'a', token_type: 'Bearer', id_token: token };
-        const bytes = Buffer.from(JSON.stringify(tokens));
-        return { ok: true, status: 200, contentType: 'application/json', bytes };
+        const bytes = Buffer.from(JSON.stringify(body ?? tokens));
+        return { ok: true, status, contentType: 'application/json', bytes };
       },
       now: Date.now,
     };
@@ -106,7 +111,7 @@ describe('the ID token of a login', () => {
     ['that brings its own key', {}, { jwk: {} }],
     ['under an unknown key', {}, { kid: 'two' }],
   ])('[CON-09] is refused %s', async (_what, changes, header = {}) => {
-    expect(await finishWith(await mint(changes, { header }))).toEqual({ kind: 'refused' });
+    expect(await finishWith(await mint(changes, { header }))).toEqual({ kind: 'refused', cause: 'id-token' });
   });
 
   it('[CON-09] is refused when it is signed by somebody else, by the secret, or not at all', async () => {
@@ -117,7 +122,20 @@ describe('the ID token of a login', () => {
     const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
     const unsigned = `${part({ alg: 'none' })}.${part(claims())}.`;
     for (const token of [forged, symmetric, unsigned, 'opaque'])
-      expect(await finishWith(token)).toEqual({ kind: 'refused' });
+      expect(await finishWith(token)).toEqual({ kind: 'refused', cause: 'id-token' });
+  });
+
+  it.each<[string, string, number, object, string]>([
+    ['the issuer says no to the person', 'error=access_denied&error_description=x', 200, {}, 'response'],
+    ['the state is another', 'code=c&state=other', 200, {}, 'response'],
+    ['the secret is wrong', '', 401, { error: 'invalid_client' }, 'exchange'],
+    ['the code was used', '', 400, { error: 'invalid_grant' }, 'exchange'],
+    ['there is no ID token', '', 200, { access_token: 'a', token_type: 'Bearer' }, 'id-token'],
+  ])('[CON-09] is refused with its cause where %s', async (_what, response, status, body, cause) => {
+    expect(await finishWith('', { ...(response === '' ? {} : { response }), status, body })).toEqual({
+      kind: 'refused',
+      cause,
+    });
   });
 
   it('[CON-09] is asked for with the verifier, and with the secret where the configuration says', async () => {
