@@ -188,7 +188,10 @@ const TYPES: readonly (readonly [string, string])[] = [
     'approval.used',
     'A request passes because of a yes: `decision.id` is that of this request. It waits for this line too. With `approval.remembered`, the yes with this id was given for an earlier call and counted again.',
   ],
-  ['config.reload', 'Files changed: `detail.result` is `applied` or `rejected`.'],
+  [
+    'config.reload',
+    'Files changed: `detail.result` is `applied` or `rejected`. `detail.config policy pins` are the hashes of what is in force after it, and `files_config files_policy files_pins` those of the files. While something waits for a restart: the keys in `pending`, what is left out because of them in `left_out`, and closed rules in `closed`.',
+  ],
   ['admin.action', 'An access to the admin listener, including refused ones.'],
   [
     'lifecycle',

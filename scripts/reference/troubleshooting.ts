@@ -180,6 +180,11 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
       'The same caller sent the same request, but since the question was asked the pin of the definition, or a rule that asks for the approval, has changed.',
     cure: 'Send the request again: the person is shown it as it is now.',
   },
+  'restart-pending': {
+    cause:
+      'A rule that is new or changed needs a key of the gateway file that takes effect at a start only, such as `admin` for the reviewers that it asks. The control `configuration` names the key and the rule.',
+    cure: 'Restart the gateway, or put the key back; then the rule is in force as it is written.',
+  },
   'tainted-flow': {
     cause:
       'A flow refuses the request because of results that the same issuer and subject received before. The audit event names the flow (`decision.rule`) and the decisions that delivered the results (`decision.causes`).',

@@ -9,7 +9,7 @@ import { randomUUID } from 'node:crypto';
 import { type Approval, type ApprovalAnswer, type ApprovalParty, openParties } from '../policy/approval.js';
 import type { PrincipalFacts } from '../policy/principal.js';
 import type { Finding, RefusedToken, RequestRecord } from '../policy/record.js';
-import type { ApprovalEvent, SecurityEvent } from '../policy/security-events.js';
+import type { ApprovalEvent, FileHashes, SecurityEvent } from '../policy/security-events.js';
 import { recordedId } from '../protocol/json/request-ids.js';
 import {
   type MaskText,
@@ -21,6 +21,7 @@ import {
   quoteUnescaped,
   quoteVerified,
 } from '../text/escaping.js';
+import { firstOf } from '../text/wording.js';
 
 /** A `detail` of the gateway's own texts and numbers; `undefined` values are left out. */
 function detailText(detail: Readonly<Record<string, string | number | undefined>>): string {
@@ -31,6 +32,17 @@ function detailText(detail: Readonly<Record<string, string | number | undefined>
     text += `${text === '' ? '' : ','}${quoteVerified(name)}:${quoted}`;
   }
   return `{${text}}`;
+}
+
+/** Of a `config.reload`: the hashes of what is in force and of the files, and what waits for a restart. */
+function reloadDetail(event: Extract<AuditEvent, { type: 'config.reload' }>): string {
+  const listOf = (names: readonly string[] = []) => (names.length === 0 ? undefined : firstOf(names, MAX_LISTED));
+  const { inForce, files, pending, leftOut, closed } = event.versions ?? {};
+  return detailText({
+    ...{ result: event.result, faults: event.faults, ...inForce },
+    ...{ files_config: files?.config, files_policy: files?.policy, files_pins: files?.pins },
+    ...{ pending: listOf(pending), left_out: listOf(leftOut), closed: listOf(closed) },
+  });
 }
 
 /** Additional members of a `detail`, with values from clients or upstreams. */
@@ -116,7 +128,7 @@ export type EventText = {
 };
 
 /** Hashes of the configuration files in force. */
-export type Versions = { readonly config: string; readonly policy: string; readonly pins: string };
+export type Versions = FileHashes;
 
 /** The instance that an event belongs to, and the versions of its configuration files. */
 export type GatewayInfo = Versions & { readonly instance: string; readonly version: string };
@@ -382,7 +394,7 @@ function eventMembers(event: AuditEvent, mask: MaskText | undefined, suppressed:
       return `${target},"detail":${own}${foreignDetail({ pointer, evidence }, mask)}}`;
     }
     case 'config.reload':
-      return `"detail":${detailText({ result: event.result, faults: event.faults })}`;
+      return `"detail":${reloadDetail(event)}`;
     case 'admin.action':
       return `"actor":{"iss":${quoteOptional(event.issuer)},"sub":${quoteOptional(event.subject)}},"client":{"ip":${quoteForeign(event.ip)}},"detail":{"action":${quoteForeign(event.action, mask)},"status":${quoteNumber(event.status)}${foreignDetail(event.detail, mask)}}`;
     case 'lifecycle':

@@ -32,7 +32,16 @@ import {
 } from './diagnostics.js';
 import type { Files } from './files.js';
 import { profileNames } from './profiles.js';
-import { compileArguments, compileHierarchy, compileSettings, policyFoldersOf } from './resolve.js';
+import { type CompileInput, compileArguments, compileHierarchy, compileSettings, policyFoldersOf } from './resolve.js';
+import {
+  type KeysInForce,
+  keysOf,
+  lackingOf,
+  leaveOutInvalid,
+  type Pending,
+  pendingKeys,
+  withKeysInForce,
+} from './restart.js';
 import { memberOf, resolveMeanings } from './schema/declarations.js';
 import { GATEWAY_SCHEMA, type GatewayConfig, type GatewayFile, LISTENERS, POLICIES } from './schema/gateway.js';
 import { POLICY_SCHEMA } from './schema/policy.js';
@@ -65,16 +74,38 @@ type GatewaySources = {
    * machine that runs the gateway. There are no settings then.
    */
   readonly secrets?: 'read' | 'skip';
+  /** Of a running gateway: the version that the file is to replace. Absent before a start. */
+  readonly inForce?: InForce | undefined;
+};
+
+/** What a reload takes from the version in force. */
+export type InForce = {
+  /** The keys that a running gateway keeps. */
+  readonly keys: KeysInForce;
+  /** What the files that the gateway file names held, by their absolute paths. */
+  readonly contents: ReadonlyMap<string, Uint8Array>;
 };
 
 export type GatewayReading = {
-  /** `undefined` if a diagnostic is an error, or if secrets were skipped. */
+  /** `undefined` if a diagnostic is an error, or if secrets were skipped. Where keys are pending, they have the values in force. */
   readonly settings: Settings | undefined;
+  /** What goes with the settings, and is absent without them. */
+  readonly reload?: ReloadFacts | undefined;
+  /** SHA-256 of the file, lower-case hex; absent if it could not be read. */
+  readonly fileHash?: string;
   readonly diagnostics: readonly Diagnostic[];
   /** Absent only for a file that is not of the right shape. */
   readonly outline: Outline | undefined;
   /** The folder of policies, an absolute path, if that can be read. */
   readonly policiesDir: string | undefined;
+};
+
+/** What a version knows of its files besides its settings. */
+export type ReloadFacts = {
+  readonly inForce: InForce;
+  readonly pending: Pending;
+  /** The files that cannot be read any more, as absolute paths: what they held stays in force. */
+  readonly lost: readonly string[];
 };
 
 /**
@@ -111,9 +142,13 @@ export function loadGateway(file: string, sources: GatewaySources): GatewayReadi
     const dir = readPart(POLICIES, document.written, 'policies')?.dir;
     const policiesDir = dir === undefined ? undefined : resolve(dirname(absolute), dir);
     const diagnostics = sortDiagnostics(document.diagnostics);
-    return { settings: undefined, diagnostics, outline: undefined, policiesDir };
+    return { settings: undefined, fileHash: hashOf(bytes), diagnostics, outline: undefined, policiesDir };
   }
   return readMeaning(file, bytes, document, sources);
+}
+
+function hashOf(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
 }
 
 /** What a file of the right shape means: its settings, or every mistake in what it says. */
@@ -131,7 +166,8 @@ function readMeaning(
     found.push({ path, at, severity, rule, message, suggestion });
   };
   const { env, secrets = 'read' } = sources;
-  const references = createReferenceReader({ files: sources, env, folder, secrets }, report);
+  const { files, contents, lost } = keepLostFiles(sources, sources.inForce?.contents);
+  const references = createReferenceReader({ files, env, folder, secrets }, report);
   const gateway = resolveMeanings(GATEWAY_SCHEMA, written, references.read);
   for (const checkPart of CHECKS) checkPart(gateway, report);
   checkSocketPaths(gateway, folder, report);
@@ -141,18 +177,88 @@ function readMeaning(
     checkKeysDiffer(gateway, written, report);
     checkSigners(gateway, report);
   }
-  const tls = isRead ? readListenerTls(gateway, written, { files: sources, folder }, report) : {};
+  const tls = isRead ? readListenerTls(gateway, written, { files, folder }, report) : {};
   const signing = signingOf(gateway);
   const outline = outlineOf(gateway, absolute, locate, signing);
   const { policiesDir } = outline;
-  const diagnostics = sortDiagnostics(found.map((diagnostic) => locateDiagnostic(file, locate, diagnostic)));
+  const located = sortDiagnostics(found.map((diagnostic) => locateDiagnostic(file, locate, diagnostic)));
+  const diagnostics = [...located, ...[...lost].map(reportLost)];
+  const fileHash = hashOf(bytes);
   if (hasErrors(diagnostics) || !isRead || signing === 'incomplete') {
-    return { settings: undefined, diagnostics, outline, policiesDir };
+    return { settings: undefined, fileHash, diagnostics, outline, policiesDir };
   }
-  const hash = createHash('sha256').update(bytes).digest('hex');
   const watchedFiles = [...references.watchedFiles];
-  const settings = compileSettings({ file: absolute, gateway, tls, signing, watchedFiles, hash });
-  return { settings, diagnostics, outline, policiesDir };
+  const compiled = compileBeside(
+    { file: absolute, gateway, tls, signing, watchedFiles, hash: fileHash },
+    sources.inForce?.keys,
+  );
+  const { settings, keys, pending } = compiled;
+  const reload = { inForce: { keys, contents }, pending, lost: [...lost] };
+  return { settings, reload, fileHash, diagnostics, outline, policiesDir };
+}
+
+const NOTHING_PENDING: Pending = { keys: [], leftOut: [], lacking: { reviewers: false, sharedState: false } };
+
+/** The settings of a file beside the keys that a running gateway keeps, if there is one. */
+function compileBeside(
+  input: CompileInput,
+  inForce: KeysInForce | undefined,
+): { readonly settings: Settings; readonly keys: KeysInForce; readonly pending: Pending } {
+  const { gateway, tls, hash } = input;
+  const written = compileSettings(input);
+  const read = keysOf(gateway, tls, written);
+  const keys = inForce === undefined ? [] : pendingKeys(inForce, read);
+  if (inForce === undefined || keys.length === 0) return { settings: written, keys: read, pending: NOTHING_PENDING };
+  const kept = withKeysInForce(gateway, tls, inForce);
+  const usable = leaveOutInvalid(kept.gateway, inForce, findErrors);
+  // Replicas with the same files and the same start have the same hash, which is that of no file.
+  const mixed = hashOf(Buffer.from(JSON.stringify(['restart pending', hash, inForce.hash, keys])));
+  const settings = compileSettings({ ...input, ...kept, gateway: usable.gateway, hash: mixed });
+  const lacking = lackingOf(written, settings);
+  return { settings, keys: inForce, pending: { keys, leftOut: usable.leftOut, lacking } };
+}
+
+function findErrors(gateway: GatewayConfig): readonly PathDiagnostic[] {
+  const found: PathDiagnostic[] = [];
+  for (const checkPart of CHECKS)
+    checkPart(gateway, (path, message, rule = 'wrong-value', { at = 'value', severity = 'error' } = {}) =>
+      found.push({ path, at, severity, rule, message }),
+    );
+  return found;
+}
+
+/** Reads what the gateway file names; a file that cannot be read any more is read as it was. */
+function keepLostFiles(
+  { readFile, modeOf }: Pick<GatewaySources, 'readFile' | 'modeOf'>,
+  inForce: InForce['contents'] | undefined,
+) {
+  const contents = new Map<string, Uint8Array>();
+  const lost = new Set<string>();
+  return {
+    contents,
+    lost,
+    files: {
+      readFile(path: string): Uint8Array {
+        try {
+          const bytes = readFile(path);
+          contents.set(path, new Uint8Array(bytes));
+          return bytes;
+        } catch (error) {
+          const held = inForce?.get(path);
+          if (held === undefined) throw error;
+          contents.set(path, held);
+          lost.add(path);
+          return held;
+        }
+      },
+      modeOf: (path: string) => (lost.has(path) ? undefined : modeOf?.(path)),
+    },
+  };
+}
+
+function reportLost(file: string): Diagnostic {
+  const message = 'this file cannot be read any more; what it held stays in force, and a start would be refused';
+  return { ...fileDiagnostic(file, 'unreadable', message), severity: 'warning' };
 }
 
 /** Compiles well-formed documents. `hash` identifies their version. */

@@ -39,7 +39,7 @@ const MIN_BREAK_GLASS_LENGTH = 32;
 type ReferenceReader = {
   /** What a reference refers to, in its right form; empty if it could not be read, which was reported, or was skipped. */
   readonly read: ReadContent;
-  /** The files of certificates, of their keys and of signers' keys that were referred to, as absolute paths. */
+  /** The files that were referred to, as absolute paths: a change of one is a change of the configuration. */
   readonly watchedFiles: ReadonlySet<string>;
 };
 
@@ -52,16 +52,13 @@ export function createReferenceReader(sources: SecretSources, report: ReportDiag
     watchedFiles,
     read(path, meaning, reference) {
       const file = meaning === 'file-content' ? String(reference) : partsOf(reference as SecretReference).file;
-      if (file !== undefined && WATCHED.has(meaning)) watchedFiles.add(resolve(sources.folder, file));
+      if (file !== undefined) watchedFiles.add(resolve(sources.folder, file));
       if (isSkipped && meaning !== 'signer-key') return '';
       if (meaning === 'file-content') return readCertificateFile(String(reference), path, sources, say);
       return readSecret(reference as SecretReference, meaning, path, sources, say);
     },
   };
 }
-
-/** A change of these files is a change of the configuration. */
-const WATCHED: ReadonlySet<string> = new Set(['file-content', 'tls-key', 'signer-key']);
 
 /** The two forms of a reference. */
 function partsOf(reference: SecretReference): { readonly env?: string; readonly file?: string } {

@@ -322,8 +322,11 @@ export type Settings = {
   readonly metrics: SettingsOf<typeof METRICS>;
   readonly admin: AdminSettings | undefined;
   readonly webhooks: readonly WebhookSettings[];
-  /** Certificate and key files of upstreams and keys of signers, which are watched besides the configuration. */
+  /** The files that the configuration file names for secrets, keys and certificates, which are watched besides it. */
   readonly watchedFiles: readonly string[];
-  /** SHA-256 of the configuration file's bytes, lower-case hex. Secrets are not part of it. */
+  /**
+   * SHA-256 of the configuration file's bytes, lower-case hex; where keys of it wait for a restart, that of no file.
+   * Secrets are not part of it.
+   */
   readonly hash: string;
 };

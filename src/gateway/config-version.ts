@@ -7,7 +7,14 @@ import { dirname, join, relative } from 'node:path';
 import type { Versions } from '../audit/event.js';
 import { type Diagnostic, fileDiagnostic, hasErrors, type Severity } from '../config/diagnostics.js';
 import { DISK_FILES, type Files } from '../config/files.js';
-import { type AggregateOutline, loadGateway, loadPolicies, type Outline } from '../config/load.js';
+import {
+  type AggregateOutline,
+  type InForce,
+  loadGateway,
+  loadPolicies,
+  type Outline,
+  type ReloadFacts,
+} from '../config/load.js';
 import type { LockSigning, Settings } from '../config/settings.js';
 import { isAbout, scanDefinitions } from '../inspection/definitions/scan.js';
 import {
@@ -31,12 +38,12 @@ import {
 import { approvedVersions, LOCK_SUFFIX, type Lock, PIN_KINDS } from '../pins/lock.js';
 import { loadLocks, type SignedLock } from '../pins/lock-reader.js';
 import { SIGNATURE_SUFFIX } from '../pins/signature.js';
-import { compilePolicies } from '../policy/compile/compile.js';
-import type { PolicyDocument } from '../policy/compile/documents.js';
+import { type CompiledPolicies, compilePolicies } from '../policy/compile/compile.js';
+import type { Closing, PolicyDocument } from '../policy/compile/documents.js';
 import type { Catalog, SchemaOptions } from '../policy/definitions.js';
 import { type WrittenRules, writtenRules } from '../policy/explain.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
-import type { PolicySet } from '../policy/rules.js';
+import { openTexts, type PolicySet } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
 import { escapeForTerminal, quoteForShell } from '../text/escaping.js';
 import { countOf, firstOf } from '../text/wording.js';
@@ -206,13 +213,22 @@ export type Version = {
   readonly locks: ReadonlyMap<string, Lock>;
   /** What is signed, by upstream, where signatures are required. */
   readonly signed: ReadonlyMap<string, SignedLock>;
+  /** Of what is in force. Where keys wait for a restart, `config` is the hash of no file. */
   readonly hashes: Versions;
+  /** Of the files that were read. */
+  readonly fileHashes: Versions;
+  /** What a reload goes on with, and what of these files waits for a restart. */
+  readonly reload: ReloadFacts;
+  /** The rules and flows that are closed until then, by their ids. */
+  readonly closed: readonly string[];
 };
 
 export type VersionReading = {
   readonly version: Version | undefined;
   /** The upstreams whose lock file has not the signatures that it needs, which a diagnostic says; none if absent. */
   readonly unsigned?: ReadonlySet<string>;
+  /** Of the files, as far as they could be read. */
+  readonly fileHashes?: Partial<Versions>;
   readonly diagnostics: readonly Diagnostic[];
 };
 
@@ -233,7 +249,7 @@ type Sources = {
 };
 
 /** A version that was read and checked, without what cannot be sent between threads: compiled rules. */
-type VersionFiles = Omit<Version, 'policies' | 'written' | 'locks'> & {
+type VersionFiles = Omit<Version, keyof VersionParts | 'written'> & {
   readonly outline: Outline;
   readonly documents: readonly PolicyDocument[];
   /** SHA-256 of the text of each lock file, by upstream. */
@@ -244,27 +260,49 @@ type VersionFiles = Omit<Version, 'policies' | 'written' | 'locks'> & {
 export type FilesReading = Omit<VersionReading, 'version'> & { readonly files: VersionFiles | undefined };
 
 /** The parts of a version that are made where it is used. */
-type VersionParts = Pick<Version, 'policies' | 'locks'>;
+type VersionParts = Pick<Version, 'policies' | 'closed' | 'locks'>;
 
-/**
- * Reads the gateway file and every file that it names, and returns the diagnostics of all of them. `policyInForce` is
- * the hash of the running policies: changed pins make those no error (docs/contract.md, law 4); otherwise removing a
- * tool from a lock file could be rejected and would leave the tool callable.
- */
-export async function loadVersion(file: string, sources: Sources, policyInForce?: string): Promise<VersionReading> {
-  const { files, parts, ...reading } = await readFiles(file, sources, policyInForce);
+/** The running version, as far as the reading of the next one depends on it. */
+export type VersionInForce = InForce & {
+  /** Changed pins make its policies no error (docs/contract.md, law 4); otherwise removing a tool from a lock file could be rejected and would leave the tool callable. */
+  readonly policyHash: string;
+  /** What its rules say, by their ids. */
+  readonly open: ReadonlyMap<string, string>;
+};
+
+export function inForceOf({
+  reload,
+  hashes,
+  policies,
+}: Pick<Version, 'reload' | 'hashes' | 'policies'>): VersionInForce {
+  return { ...reload.inForce, policyHash: hashes.policy, open: openTexts(policies) };
+}
+
+/** Reads the gateway file and every file that it names, and returns the diagnostics of all of them. */
+export async function loadVersion(file: string, sources: Sources, inForce?: VersionInForce): Promise<VersionReading> {
+  const { files, parts, ...reading } = await readFiles(file, sources, inForce);
   return { ...reading, version: files && parts && versionOf(files, parts) };
 }
 
 /** The version of files that were read and checked on another thread. */
-export function completeVersion(files: VersionFiles, locks: ReadonlyMap<string, Lock>): Version {
-  const { outline, documents, hashes } = files;
+export function completeVersion(
+  files: VersionFiles,
+  locks: ReadonlyMap<string, Lock>,
+  inForce: Pick<VersionInForce, 'open'>,
+): Version {
+  const { outline, documents, hashes, reload } = files;
   // What the rules say about pins was checked there already.
-  const context = { ...outline, hash: hashes.policy, mode: outline.policiesMode };
-  const { policies, diagnostics } = compilePolicies(documents, context);
+  const context = { ...outline, hash: hashes.policy, mode: outline.policiesMode, closing: closingOf(reload, inForce) };
+  const { policies, closed, diagnostics } = compilePolicies(documents, context);
   if (diagnostics.some(({ severity }) => severity === 'error'))
     throw new Error('policies that are valid do not compile');
-  return versionOf(files, { policies, locks });
+  return versionOf(files, { policies, closed, locks });
+}
+
+/** What rules need in vain until a restart; `undefined` where nothing waits for one. */
+function closingOf(reload: ReloadFacts | undefined, inForce: Pick<VersionInForce, 'open'> | undefined) {
+  if (reload === undefined || inForce === undefined || reload.pending.keys.length === 0) return undefined;
+  return { ...reload.pending.lacking, open: inForce.open };
 }
 
 function versionOf({ outline: _o, documents, lockTexts: _t, ...files }: VersionFiles, parts: VersionParts): Version {
@@ -275,10 +313,11 @@ function versionOf({ outline: _o, documents, lockTexts: _t, ...files }: VersionF
 export async function readFiles(
   file: string,
   { env, compile, files = DISK_FILES, onLock }: Sources,
-  policyInForce?: string,
+  inForce?: Omit<VersionInForce, 'open'> & Partial<VersionInForce>,
 ): Promise<FilesReading & { readonly parts?: VersionParts }> {
-  const { settings, diagnostics, outline } = loadGateway(file, { readFile: files.readFile, env });
-  if (outline === undefined) return { files: undefined, diagnostics };
+  const read = loadGateway(file, { readFile: files.readFile, env, inForce });
+  const { settings, reload, fileHash = '', diagnostics, outline } = read;
+  if (outline === undefined) return { files: undefined, fileHashes: { config: fileHash }, diagnostics };
   const schemaErrors = new Map<string, readonly UnusableDefinition[]>();
   const formats = formatsOf(outline);
   const ports = {
@@ -298,9 +337,11 @@ export async function readFiles(
   const pins = await loadLocks(outline.pinsDir, ports, signingOf(outline));
   const { locks, unsigned } = pins;
   const pinned = pinsOf(locks, compile);
-  const policies = readPolicies(outline, files, pinned, pins.invalid, policyInForce);
+  const closing = inForce?.open && closingOf(reload, { open: inForce.open });
+  const policies = readPolicies({ ...outline, closing }, files, pinned, pins.invalid, inForce?.policyHash);
+  const fileHashes = { config: fileHash, policy: policies.hash, pins: pins.hash };
   // While a version runs, names that look alike are hidden, and a removal from a lock file must take effect.
-  const severity = policyInForce === undefined ? 'error' : 'warning';
+  const severity = inForce === undefined ? 'error' : 'warning';
   const alike = checkAggregateNames(outline, pinned, severity);
   const found = [
     ...diagnostics,
@@ -308,23 +349,26 @@ export async function readFiles(
     ...pins.diagnostics,
     ...alike,
     // Comparing thousands of definitions takes long, and a reload shows nobody what it finds.
-    ...(policyInForce === undefined ? checkShadowing(outline, locks, todayInUtc()) : []),
-    ...(policyInForce === undefined ? checkUsable(outline.pinsDir, outline, schemaErrors) : []),
+    ...(inForce === undefined ? checkShadowing(outline, locks, todayInUtc()) : []),
+    ...(inForce === undefined ? checkUsable(outline.pinsDir, outline, schemaErrors) : []),
   ];
-  if (settings === undefined || policies.policies === undefined || hasErrors(found)) {
-    return { files: undefined, unsigned, diagnostics: found };
+  const { policies: compiled } = policies;
+  if (settings === undefined || reload === undefined || compiled === undefined || hasErrors(found)) {
+    return { files: undefined, unsigned, fileHashes, diagnostics: found };
   }
-  const hashes = { config: settings.hash, policy: policies.hash, pins: pins.hash };
+  const hashes = { ...fileHashes, config: settings.hash };
   const { issuerFacts, shadowing, deployment } = outline;
   return {
     files: {
-      ...{ settings, outline, issuerFacts, shadowing, deployment, hashes },
+      ...{ settings, outline, issuerFacts, shadowing, deployment, hashes, reload },
+      fileHashes,
       documents: policies.documents,
       signed: pins.signed,
       lockTexts: pins.texts,
     },
-    parts: { policies: policies.policies, locks },
+    parts: { policies: compiled.policies, closed: compiled.closed, locks },
     unsigned,
+    fileHashes,
     diagnostics: found,
   };
 }
@@ -357,18 +401,20 @@ export function schemaErrorsIn(
 }
 
 function readPolicies(
-  outline: Outline,
+  outline: Outline & { readonly closing: Closing | undefined },
   files: Files,
   pins: PinsOf,
   invalidLocks: ReadonlySet<string>,
   policyInForce: string | undefined,
-): ReturnType<typeof loadPolicies<PolicySet>> {
+): ReturnType<typeof loadPolicies<CompiledPolicies>> {
   return loadPolicies(outline.policiesDir, {
     files,
     compile(documents, hash) {
       const areInForce = hash === policyInForce;
       const mode = outline.policiesMode;
-      return compilePolicies(documents, { ...outline, hash, invalidLocks, pins, areInForce, mode });
+      const context = { ...outline, hash, invalidLocks, pins, areInForce, mode };
+      const compiled = compilePolicies(documents, context);
+      return { policies: compiled, diagnostics: compiled.diagnostics };
     },
   });
 }

@@ -66,7 +66,7 @@ import { createLockWork } from './lock-work.js';
 import { endOfLife, RECOMMENDED_NODE } from './node-support.js';
 import { createObservability, type Observability } from './observability.js';
 import { createDispatcher, createPorts } from './ports.js';
-import { createReload, targetsOf } from './reload.js';
+import { createReload, describeUnsettled, type ReloadResult, targetsOf } from './reload.js';
 import { createSharedResources, type SharedResources } from './shared-resources.js';
 import { type Aggregates, createAggregates, createSnapshots, type SnapshotOf } from './snapshot.js';
 import { createVersionReader, type VersionReader } from './version-reader.js';
@@ -242,13 +242,14 @@ async function openGateway(
     const { emit } = observability;
     emit('configured', { ...version.settings, hashes: version.hashes });
     assembly.runtimes.replace(version.settings);
-    const noteResult = (reloadError: string | undefined, unsigned: ReadonlySet<string>): void => {
-      current.reloadError = reloadError;
+    const noteResult = ({ error, unsigned, fileHashes }: ReloadResult): void => {
+      current.reloadError = error;
       current.unsigned = unsigned;
-      emit('filesRead', { areInForce: reloadError === undefined, unsigned });
+      const isPending = current.version.reload.pending.keys.length > 0;
+      emit('filesRead', { areValid: error === undefined, unsigned, hashes: fileHashes, isPending });
       updateControls();
     };
-    noteResult(undefined, new Set());
+    noteResult({ unsigned: new Set(), fileHashes: version.fileHashes });
     const readAgain = createReload({
       ...assembly,
       read: reader.read,
@@ -433,6 +434,7 @@ function assemble(
       budgets: policies.budgets,
       approvals: approvalRules(policies),
       reloadError: current.reloadError,
+      unsettled: describeUnsettled(current.version),
       unsigned: current.unsigned,
       counterError: counters.error(),
       shadow: policies.shadow,

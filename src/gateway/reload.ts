@@ -1,49 +1,30 @@
-// A reload: all files are read again, and the new version is applied completely or rejected with its diagnostics while
-// the running one stays in force. docs/reference/start-and-reload.md#reload.
+// A reload: all files are read again, and the new version is applied as one or rejected with its diagnostics while the
+// running one stays in force. What of it waits for a restart was left out by its reader and is reported here.
+// docs/reference/start-and-reload.md#reload.
 
 import { basename } from 'node:path';
+import type { Versions } from '../audit/event.js';
 import { isAuditFileOf } from '../audit/folder.js';
 import { type Diagnostic, fileDiagnostic } from '../config/diagnostics.js';
 import type { watchConfiguration } from '../config/files.js';
-import type { ListenerSettings, Settings } from '../config/settings.js';
+import type { Settings } from '../config/settings.js';
 import { LOCK_SUFFIX } from '../pins/lock.js';
 import { SIGNATURE_SUFFIX } from '../pins/signature.js';
 import type { Emit } from '../policy/events.js';
 import type { RecordEvent } from '../policy/security-events.js';
-import { errorCode } from '../text/wording.js';
+import { errorCode, firstOf } from '../text/wording.js';
 import type { Version, VersionReading } from './config-version.js';
 import { counterPaths } from './lock-counters.js';
 
-/**
- * Names the changed settings that a reload cannot apply, because sockets, keys and audit chains are opened once;
- * `undefined` where there are none. Such a reload is rejected, so that the change is not believed to be in force.
- */
-export function restartReason(before: Settings, after: Settings): string | undefined {
-  const fixed: readonly [string, unknown, unknown][] = [
-    ['publicUrl', before.publicBase, after.publicBase],
-    ['listeners', addresses(before), addresses(after)],
-    ['keys', before.keys.map((key) => key.id), after.keys.map((key) => key.id)],
-    ['state', before.state, after.state],
-    ['audit', before.audit, after.audit],
-    ['admin', adminWithoutCertificates(before), adminWithoutCertificates(after)],
-    ['metrics', before.metrics, after.metrics],
-  ];
-  const changed = fixed.filter(([, one, other]) => JSON.stringify(one) !== JSON.stringify(other)).map(([name]) => name);
-  return changed.length === 0 ? undefined : `a change of ${changed.join(', ')} needs a restart`;
-}
-
-function addresses({ listeners }: Settings): unknown {
-  return [addressOf(listeners.data), addressOf(listeners.ops)];
-}
-
-/** Certificates may change while a listener is open; whether it uses TLS and asks for client certificates may not. */
-function addressOf({ host, port, tls }: ListenerSettings): unknown {
-  return [host, port, tls !== undefined, tls?.clientCa !== undefined];
-}
-
-function adminWithoutCertificates({ admin }: Settings): unknown {
-  return admin && { ...admin, listener: addressOf(admin.listener) };
-}
+/** What became of a reload. */
+export type ReloadResult = {
+  /** One line that says why the files were rejected; absent if they were not. */
+  readonly error?: string;
+  /** The upstreams whose lock file has not the signatures that it needs. */
+  readonly unsigned: ReadonlySet<string>;
+  /** Hashes of the files, as far as they could be read. */
+  readonly fileHashes: Partial<Versions>;
+};
 
 export type ReloadPorts = {
   readonly read: (inForce: Version) => Promise<VersionReading>;
@@ -51,11 +32,8 @@ export type ReloadPorts = {
   readonly accept: (reading: VersionReading) => Promise<VersionReading>;
   readonly current: () => Version;
   readonly apply: (next: Version) => void;
-  /**
-   * Called after each reload: with one line that says why it was rejected, or with nothing, and with the upstreams whose
-   * lock file has not the signatures that it needs.
-   */
-  readonly noteResult: (error: string | undefined, unsigned: ReadonlySet<string>) => void;
+  /** Called after each reload. */
+  readonly noteResult: (result: ReloadResult) => void;
   readonly record: RecordEvent;
   readonly emit: Emit;
 };
@@ -78,56 +56,53 @@ const NONE: ReadonlySet<string> = new Set();
 function rejectFailed(error: unknown, ports: ReloadPorts): readonly Diagnostic[] {
   const { file } = ports.current().settings;
   const diagnostic = fileDiagnostic(file, 'unreadable', 'the files could not be read again');
-  return reject([diagnostic], `an unexpected error: ${errorCode(error)}`, NONE, ports);
+  return reject({ diagnostics: [diagnostic] }, `an unexpected error: ${errorCode(error)}`, ports);
 }
 
 async function reloadVersion(ports: ReloadPorts): Promise<readonly Diagnostic[]> {
   const reading = await ports.read(ports.current());
-  if (reading.version === undefined) return rejectInvalid(reading, ports);
-  const current = ports.current();
-  const restart = restartReason(current.settings, reading.version.settings);
-  if (restart !== undefined) return reject(reading.diagnostics, restart, reading.unsigned ?? NONE, ports);
+  if (reading.version === undefined) return reject(reading, INVALID, ports);
   // Counters are remembered only now: if they were raised by a version that is then rejected for another cause, the lock
   // file in force would be refused as older.
   const accepted = await ports.accept(reading);
   const { version, unsigned = NONE, diagnostics } = accepted;
-  if (version === undefined) return rejectInvalid(accepted, ports);
-  if (!isSame(current, version)) {
+  if (version === undefined) return reject(accepted, INVALID, ports);
+  const { fileHashes } = version;
+  if (!isSame(ports.current(), version)) {
     ports.apply(version);
-    reportReload(undefined, diagnostics, ports);
+    reportReload(undefined, { diagnostics, fileHashes }, ports);
   }
   // Files that are again those in force end what an earlier rejection left behind.
-  ports.noteResult(undefined, unsigned);
+  ports.noteResult({ unsigned, fileHashes });
   return diagnostics;
 }
 
-function rejectInvalid({ diagnostics, unsigned = NONE }: VersionReading, ports: ReloadPorts): readonly Diagnostic[] {
-  return reject(diagnostics, 'the files have errors', unsigned, ports);
-}
+const INVALID = 'the files have errors';
 
 /**
- * Whether no file differs; a new modification time alone is no change. Secrets are not part of the hashes, but the
- * settings that hold them are compared.
+ * Whether nothing differs that is in force or waits; a new modification time alone is no change. Secrets are not part of
+ * the hashes, but the settings that hold them are compared.
  */
 function isSame(one: Version, other: Version): boolean {
-  const isUnchanged = JSON.stringify(one.hashes) === JSON.stringify(other.hashes);
-  return isUnchanged && secretsOf(one.settings) === secretsOf(other.settings);
+  return JSON.stringify(stateOf(one)) === JSON.stringify(stateOf(other)) && secretsOf(one) === secretsOf(other);
+}
+
+function stateOf({ hashes, fileHashes, reload: { pending, lost } }: Version): unknown {
+  return [hashes, fileHashes, pending, lost];
 }
 
 /** The settings that hold the contents of other files: credentials and certificates. */
-function secretsOf({ issuers, upstreams, listeners, admin, signing }: Settings): string {
-  return JSON.stringify([[...issuers.values()], [...upstreams.values()], listeners, admin, signing]);
+function secretsOf({ settings: { issuers, upstreams, listeners, admin, signing, webhooks } }: Version): string {
+  return JSON.stringify([[...issuers.values()], [...upstreams.values()], listeners, admin, signing, webhooks]);
 }
 
-function reject(
-  diagnostics: readonly Diagnostic[],
-  why: string,
-  unsigned: ReadonlySet<string>,
-  ports: ReloadPorts,
-): readonly Diagnostic[] {
-  reportReload(why, diagnostics, ports);
+type Rejected = Pick<VersionReading, 'diagnostics' | 'unsigned' | 'fileHashes'>;
+
+function reject(rejected: Rejected, why: string, ports: ReloadPorts): readonly Diagnostic[] {
+  const { diagnostics, unsigned = NONE, fileHashes = {} } = rejected;
+  reportReload(why, rejected, ports);
   const first = diagnostics.find(({ severity }) => severity === 'error');
-  ports.noteResult(first === undefined ? why : firstLineOf(first), unsigned);
+  ports.noteResult({ error: first === undefined ? why : firstLineOf(first), unsigned, fileHashes });
   return diagnostics;
 }
 
@@ -136,10 +111,44 @@ function firstLineOf({ file, line, column, message }: Diagnostic): string {
 }
 
 /** `why`: of a version that was rejected. */
-function reportReload(why: string | undefined, diagnostics: readonly Diagnostic[], ports: ReloadPorts): void {
+function reportReload(why: string | undefined, { diagnostics, fileHashes }: Rejected, ports: ReloadPorts): void {
+  const { hashes: inForce, reload, closed } = ports.current();
+  const { keys: pending, leftOut } = reload.pending;
   const result = why === undefined ? 'applied' : 'rejected';
-  ports.record({ type: 'config.reload', result, faults: diagnostics.length });
-  ports.emit('reloaded', { why, diagnostics });
+  const versions = { inForce, files: fileHashes ?? {}, pending, leftOut, closed };
+  ports.record({ type: 'config.reload', result, faults: diagnostics.length, versions });
+  ports.emit('reloaded', { why, diagnostics, waiting: describePending(ports.current()) });
+}
+
+/** One line that says what waits for a restart; `undefined` where nothing does. */
+export function describePending({
+  reload: { pending },
+  closed,
+}: Pick<Version, 'reload' | 'closed'>): string | undefined {
+  const { keys, leftOut } = pending;
+  if (keys.length === 0) return undefined;
+  const parts = [
+    `these keys keep their values until a restart: ${keys.join(', ')}`,
+    ...(leftOut.length === 0
+      ? []
+      : [`not in use until then, because they need the new values: ${firstOf(leftOut, MAX_NAMED)}`]),
+    ...(closed.length === 0 ? [] : [`rules that are closed until then: ${firstOf(closed, MAX_NAMED)}`]),
+  ];
+  return parts.join('; ');
+}
+
+const MAX_NAMED = 10;
+
+/** Why what is in force is not what the files say, one clause each. */
+export function describeUnsettled(version: Pick<Version, 'reload' | 'closed'>): readonly string[] {
+  const pending = describePending(version);
+  const { lost } = version.reload;
+  return [
+    ...(pending === undefined ? [] : [pending]),
+    ...(lost.length === 0
+      ? []
+      : [`these files cannot be read any more, and what they held stays in force: ${firstOf(lost, MAX_NAMED)}`]),
+  ];
 }
 
 /**

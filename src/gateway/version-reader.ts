@@ -11,7 +11,15 @@ import { fromTransfer, type Transfer } from '../config/transfer.js';
 import type { CheckedDefinition, DefinitionCompiler } from '../pins/catalog.js';
 import type { Lock } from '../pins/lock.js';
 import { createWorker, type Worker } from '../work/worker.js';
-import { completeVersion, type FilesReading, loadVersion, type VersionReading } from './config-version.js';
+import {
+  completeVersion,
+  type FilesReading,
+  inForceOf,
+  loadVersion,
+  type Version,
+  type VersionInForce,
+  type VersionReading,
+} from './config-version.js';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -19,7 +27,8 @@ type Env = Readonly<Record<string, string | undefined>>;
 export type VersionJob = {
   readonly file: string;
   readonly env: Env;
-  readonly policyInForce: string;
+  /** What the rules in force say is compared here. */
+  readonly inForce: Omit<VersionInForce, 'open'>;
   readonly known: ReadonlyMap<string, string>;
 };
 
@@ -35,10 +44,7 @@ export type VersionResult = { readonly kind: 'version'; readonly reading: Transf
 
 export type VersionReader = {
   /** @param inForce the running version; absent at the start. Rejects only where reading itself fails. */
-  read(inForce?: {
-    readonly settings: Settings;
-    readonly hashes: { readonly policy: string };
-  }): Promise<VersionReading>;
+  read(inForce?: Version): Promise<VersionReading>;
   /** What the start has read. */
   readonly atStart: FilesRead;
   close(): Promise<void>;
@@ -64,19 +70,19 @@ export function createVersionReader(
 
   const noting = noteReads(DISK_FILES);
 
-  async function readHere(policyInForce?: string): Promise<VersionReading> {
+  async function readHere(inForce?: VersionInForce): Promise<VersionReading> {
     const read = new Map<string, Pick<LockPart, 'lock' | 'text'>>();
     const onLock = (lock: Lock, text: string): void => void read.set(lock.upstream, { lock, text });
-    const files = policyInForce === undefined ? noting.files : DISK_FILES;
-    const reading = await loadVersion(file, { env, compile, files, onLock }, policyInForce);
+    const files = inForce === undefined ? noting.files : DISK_FILES;
+    const reading = await loadVersion(file, { env, compile, files, onLock }, inForce);
     known = read;
     return reading;
   }
 
-  async function readBeside(policyInForce: string): Promise<VersionReading> {
+  async function readBeside({ open, ...inForce }: VersionInForce): Promise<VersionReading> {
     const read = new Map(known);
     const texts = new Map([...known].map(([upstream, { text }]) => [upstream, text]));
-    const job = { file, env: { ...env }, policyInForce, known: texts };
+    const job = { file, env: { ...env }, inForce, known: texts };
     const end = await worker.run(job, file, undefined, (part) => {
       const { lock, text, checked } = part as LockPart;
       for (const one of checked) compile.learn(one);
@@ -89,10 +95,10 @@ export function createVersionReader(
         known = new Map([...read].filter(([upstream, { text }]) => files.lockTexts.get(upstream) === text));
         if (known.size < files.lockTexts.size) return failed;
         const locks = new Map([...known].map(([upstream, { lock }]) => [upstream, lock]));
-        return { ...reading, version: completeVersion(files, locks) };
+        return { ...reading, version: completeVersion(files, locks, { open }) };
       }
       case 'unavailable':
-        return readHere(policyInForce);
+        return readHere({ open, ...inForce });
       case 'died':
       case 'full':
         return failed;
@@ -107,8 +113,8 @@ export function createVersionReader(
   return {
     async read(inForce) {
       if (inForce === undefined) return readHere();
-      const { policy } = inForce.hashes;
-      return isSmall(file, inForce.settings) ? readHere(policy) : readBeside(policy);
+      const running = inForceOf(inForce);
+      return isSmall(file, inForce.settings) ? readHere(running) : readBeside(running);
     },
     atStart: noting.read,
     close: worker.close,

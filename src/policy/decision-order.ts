@@ -162,6 +162,7 @@ function applyRequires(chosen: AllowRule, rules: readonly RequireRule[], outcome
   for (const rule of rules) {
     const outcome = outcomes.outcomeOf(rule);
     if (outcome === 'error') return deny('policy-error', true, rule);
+    if (outcome === 'holds' && rule.isClosed === true) return deny('restart-pending', true, rule);
     if (outcome === 'holds') requires.push(rule);
     if (outcome === 'unknown') outcomes.leaveOpen(rule);
   }

@@ -6,7 +6,7 @@
 import type { ApprovalParty } from './approval.js';
 import type { PinState } from './definitions.js';
 import type { RequestRecord } from './record.js';
-import type { ApprovalEvent } from './security-events.js';
+import type { ApprovalEvent, FileHashes } from './security-events.js';
 
 export type ControlState = 'armed' | 'degraded' | 'off';
 
@@ -96,12 +96,22 @@ export type GatewayEvents = {
       readonly severity: 'error' | 'warning' | 'note';
       readonly message: string;
     }[];
+    /** What waits for a restart, in words; `undefined` if nothing does. */
+    readonly waiting: string | undefined;
   };
-  /** Whether the files are those in force, and whose lock files lack a signature that they need. */
-  readonly filesRead: { readonly areInForce: boolean; readonly unsigned: Iterable<string> };
+  /**
+   * Whether the files are valid, whose lock files lack a signature that they need, the hashes of what could be read, and
+   * whether something of them waits for a restart.
+   */
+  readonly filesRead: {
+    readonly areValid: boolean;
+    readonly unsigned: Iterable<string>;
+    readonly hashes: Partial<FileHashes>;
+    readonly isPending: boolean;
+  };
   /** The version in force, and the names that labels may have from now on. */
   readonly configured: {
-    readonly hashes: { readonly config: string; readonly policy: string; readonly pins: string };
+    readonly hashes: FileHashes;
     readonly upstreams: Names;
     readonly aggregates: Names;
     readonly issuers: Names;

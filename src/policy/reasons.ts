@@ -111,6 +111,12 @@ export const REASONS = {
     hidden: NOT_FOUND,
   },
   'policy-error': refusal('decide', 'error', 1500, 'A policy rule could not be evaluated, so the request was refused.'),
+  'restart-pending': refusal(
+    'decide',
+    'warn',
+    1436,
+    'A new policy rule about this request takes full effect when the gateway is restarted. Until then such requests are refused.',
+  ),
   'rate-limited': refusal('settle', 'info', 1429, 'Rate limit exceeded.'),
   overloaded: unavailable('edge', 1503, 'Too many requests are in progress. Try again later.'),
   'approval-required': refusal(

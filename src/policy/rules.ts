@@ -127,6 +127,8 @@ export type RequireRule = RuleBase & {
         readonly isBeyondLimits: boolean;
       }
     | undefined;
+  /** It needs what waits for a restart, and refuses what it matches until then. */
+  readonly isClosed?: true;
 };
 
 export type Rule = AllowRule | DenyRule | RequireRule;
@@ -285,6 +287,17 @@ export function createPolicySet(
 /** All rules of a set. */
 export function allRules(policies: PolicySet): readonly Rule[] {
   return (policies as CompiledPolicies).rules;
+}
+
+/** What each rule and each asking flow says, by its id; without those that are closed until a restart. */
+export function openTexts(policies: PolicySet): ReadonlyMap<string, string> {
+  const isOpen = (rule: Rule): boolean => rule.effect !== 'require' || rule.isClosed !== true;
+  return new Map([
+    ...allRules(policies)
+      .filter(isOpen)
+      .map(({ id, text }) => [id, text] as const),
+    ...(policies.flows?.requirements ?? []).map(({ rule, text }) => [rule, text] as const),
+  ]);
 }
 
 /** The rules and flows that ask persons for approvals, and whom. */

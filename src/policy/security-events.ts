@@ -6,6 +6,22 @@
 import type { Approval, ApprovalAnswer } from './approval.js';
 import type { RefusedToken } from './record.js';
 
+/** Hashes of gateway file, policies and lock files: SHA-256, lower-case hex. */
+export type FileHashes = { readonly config: string; readonly policy: string; readonly pins: string };
+
+/** What is in force after a reload, and what the files say beyond it. */
+export type ReloadVersions = {
+  readonly inForce: FileHashes;
+  /** As far as they could be read. */
+  readonly files: Partial<FileHashes>;
+  /** Keys that wait for a restart. */
+  readonly pending: readonly string[];
+  /** What is not in use until then, because it needs their new values. */
+  readonly leftOut: readonly string[];
+  /** Rules and flows that are closed until then. */
+  readonly closed: readonly string[];
+};
+
 /** `detail` of the line in the log holds what has no member of its own. */
 export type SecurityEvent =
   | {
@@ -61,6 +77,7 @@ export type SecurityEvent =
       readonly type: 'config.reload';
       readonly result: 'applied' | 'rejected';
       readonly faults: number;
+      readonly versions?: ReloadVersions;
     }
   | {
       readonly type: 'admin.action';

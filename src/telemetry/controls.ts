@@ -26,6 +26,7 @@ import { countOf, firstOf } from '../text/wording.js';
  */
 type ControlName =
   | 'policy'
+  | 'configuration'
   | 'audit'
   | 'metrics'
   | 'admin'
@@ -129,6 +130,8 @@ export type ControlSources = {
   readonly describePins: (upstream: UpstreamSettings) => readonly string[];
   /** Why the last reload was rejected; `undefined` if the files are those in force. */
   readonly reloadError: string | undefined;
+  /** What of the files waits for a restart, and which files are lost, in words. */
+  readonly unsettled: readonly string[];
   readonly store: StoreStatus;
   /** The upstreams whose lock file was refused at the last reload because of its signatures. */
   readonly unsigned: ReadonlySet<string>;
@@ -157,6 +160,7 @@ export function refreshControls(controls: Controls, emit: Emit, sources: Control
   const { settings } = sources;
   controls.set('edge', 'armed');
   setPolicy(controls, sources);
+  setConfiguration(controls, sources.unsettled);
   setSignatures(controls, sources);
   setMetrics(controls, sources.listenerErrors);
   if (settings.admin === undefined) controls.set('admin', 'off', 'admin is not configured');
@@ -334,6 +338,11 @@ function setPolicy(controls: Controls, { reloadError, shadow }: Pick<ControlSour
   ];
   const weakened = isOff ? 'off' : 'degraded';
   controls.set('policy', reasons.length === 0 ? 'armed' : weakened, reasons.join('; '));
+}
+
+/** The gateway file may say more than is in force, because some keys take effect at a start only. */
+function setConfiguration(controls: Controls, unsettled: readonly string[]): void {
+  controls.set('configuration', unsettled.length === 0 ? 'armed' : 'degraded', unsettled.join('; '));
 }
 
 const MAX_NAMED = 10;

@@ -118,11 +118,12 @@ export function createLogListeners(log: Log, mask: MaskText): Listeners {
     driftUnreported: ({ upstream, error }) =>
       log.write('error', 'drift could not be reported', { upstream, code: errorCode(error) }),
 
-    reloaded({ why, diagnostics }) {
+    reloaded({ why, diagnostics, waiting }) {
       for (const { file, line, message, severity } of diagnostics)
         log.write(DIAGNOSTIC_LEVELS[severity], `configuration ${severity}`, { file, line, detail: message });
       if (why === undefined) log.write('info', 'configuration reloaded');
       else log.write('error', 'configuration reload rejected; the previous version stays in force', { detail: why });
+      if (waiting !== undefined) log.write('warn', 'configuration waits for a restart', { detail: waiting });
     },
     filesUnwatched: ({ error }) =>
       log.write('error', 'configuration files could not be read again', { code: errorCode(error) }),

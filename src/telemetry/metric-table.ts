@@ -116,8 +116,18 @@ export const METRICS = {
   },
   sallyport_config_info: {
     kind: 'gauge',
-    help: 'Always 1; the labels are the hashes of the files in force.',
+    help: 'Always 1; the labels are the hashes of what is in force. While keys wait for a restart, `config_hash` is that of no file.',
     labels: ['config_hash', 'policy_hash', 'pins_hash'],
+  },
+  sallyport_config_files_info: {
+    kind: 'gauge',
+    help: 'Always 1; the labels are the hashes of the files as they were read last, valid or not, and are empty where a file could not be read. A process that starts now starts with these.',
+    labels: ['config_hash', 'policy_hash', 'pins_hash'],
+  },
+  sallyport_config_restart_pending: {
+    kind: 'gauge',
+    help: '1 while keys of the gateway file wait for a restart, otherwise 0; the control `configuration` names them.',
+    labels: [],
   },
   sallyport_approvals_waiting: {
     kind: 'gauge',

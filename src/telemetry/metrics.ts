@@ -394,10 +394,14 @@ export function createMetrics(
       for (const [state, count] of states) families.sallyport_tools.write(count, upstreamLabel(upstream), state);
     },
     reloaded: ({ why }) => families.sallyport_config_reloads_total.write(1, why === undefined ? 'applied' : 'rejected'),
-    filesRead({ areInForce, unsigned }) {
+    filesRead({ areValid, unsigned, hashes, isPending }) {
       for (const upstream of unsigned)
         families.sallyport_lock_signature_failures_total.write(1, upstreamLabel(upstream));
-      families.sallyport_config_last_reload_successful.write(areInForce ? 1 : 0);
+      families.sallyport_config_last_reload_successful.write(areValid ? 1 : 0);
+      families.sallyport_config_restart_pending.write(isPending ? 1 : 0);
+      const { config = '', policy = '', pins = '' } = hashes;
+      families.sallyport_config_files_info.clear();
+      families.sallyport_config_files_info.write(1, config, policy, pins);
     },
     configured({ hashes, ...names }) {
       ({ upstreams, aggregates, issuers } = names);

@@ -14,6 +14,7 @@ import type { FlowSet, SensitiveSet } from '../information-flow.js';
 import { compilePattern, isExactPattern, matchesPattern } from '../patterns.js';
 import { costOf, createPolicySet, matchesUpstream, type PolicySet, type Rule } from '../rules.js';
 import { observedRules } from '../shadow.js';
+import { createCloser } from './closing.js';
 import {
   type DefaultsDocument,
   DiagnosticCollector,
@@ -427,15 +428,20 @@ function isRequired(pinned: PinnedDefinition | undefined, name: string): boolean
 /** The policy that is recorded for what the protocol itself allows; no file may use the name. */
 const RESERVED_POLICY = 'builtin';
 
+export type CompiledPolicies = {
+  readonly policies: PolicySet;
+  /** The ids of the rules and flows that are closed until a restart. */
+  readonly closed: readonly string[];
+  readonly diagnostics: readonly PolicyDiagnostic[];
+};
+
 /**
  * Compiles all documents together. Diagnostics are in the order of the documents. If one of them is an error,
  * `policies` allows nothing at all, and the caller keeps its previous set.
  */
-export function compilePolicies(
-  documents: readonly PolicyDocument[],
-  context: PolicyContext,
-): { readonly policies: PolicySet; readonly diagnostics: readonly PolicyDiagnostic[] } {
+export function compilePolicies(documents: readonly PolicyDocument[], context: PolicyContext): CompiledPolicies {
   const diagnostics = new DiagnosticCollector();
+  const closer = createCloser(context.closing);
   const rules: Rule[] = [];
   const shadowed: Shadowed[] = [];
   const checked: CheckedRule[] = [];
@@ -447,7 +453,7 @@ export function compilePolicies(
     const own = compileDocument(document, context, run, report);
     const isEnforced = document.mode !== 'shadow';
     checked.push(...withSources(own, document, isEnforced, report));
-    if (isEnforced) rules.push(...own);
+    if (isEnforced) rules.push(...closer.rules(own));
     else shadowed.push({ policy: document.policy, rules: own });
     warnOfUnenforced(document, context, report);
   }
@@ -458,13 +464,13 @@ export function compilePolicies(
   }
   const enforced = documents.filter(({ mode }) => mode !== 'shadow');
   const labels = compileLabels(enforced, context, diagnostics);
-  const flows = compileFlows(enforced, labels, context, diagnostics);
+  const flows = compileFlows(enforced, labels, context, diagnostics, closer);
   const sensitive = compileSensitive(enforced, labels, context, diagnostics);
   if (!diagnostics.hasErrors) warnOfClientAnswers(checked, flows, context);
   const policies = diagnostics.hasErrors
     ? createPolicySet(context.hash, [])
     : createSet({ rules, shadowed, flows, sensitive }, context);
-  return { policies, diagnostics: diagnostics.all };
+  return { policies, closed: closer.closed, diagnostics: diagnostics.all };
 }
 
 /** Compiled rules with what they were compiled from. */

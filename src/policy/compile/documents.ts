@@ -32,6 +32,18 @@ export type PolicyContext = {
   readonly mode?: 'enforce' | 'observe' | undefined;
   /** Absent where it is not known. */
   readonly reviewing?: Reviewing | undefined;
+  /** Absent where nothing waits for a restart. */
+  readonly closing?: Closing | undefined;
+};
+
+/** What rules cannot have before a restart. */
+export type Closing = {
+  /** Approvals are not yet answered by those whom the files name. */
+  readonly reviewers: boolean;
+  /** The store that replicas share is not used yet: each counts for itself. */
+  readonly sharedState: boolean;
+  /** What each rule and flow in force says, by its id; without those that are closed. */
+  readonly open: ReadonlyMap<string, string>;
 };
 
 /** What the gateway file says of those who review. */

@@ -24,6 +24,7 @@ import {
 } from '../information-flow.js';
 import { compilePattern, foldPattern, isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
 import { compileFlowApproval } from './approval.js';
+import type { Closer } from './closing.js';
 import type { DiagnosticCollector, PolicyContext, PolicyDocument, ReportDiagnostic } from './documents.js';
 
 type Suggest = typeof nearestCandidate;
@@ -34,10 +35,13 @@ export function compileFlows(
   labels: readonly LabelRule[],
   context: PolicyContext,
   diagnostics: DiagnosticCollector,
+  closer: Pick<Closer, 'isFlowClosed'>,
 ): FlowSet | undefined {
   const suggest = createSuggester();
   const given = new Set([UNTRUSTED, ...labels.flatMap((rule) => rule.labels)]);
-  const flows = documents.flatMap((document) => compileDocument(document, given, { context, suggest }, diagnostics));
+  const flows = documents.flatMap((document) =>
+    compileDocument(document, given, { context, suggest, closer }, diagnostics),
+  );
   warnOfOwnResults(documents, labels, flows, diagnostics);
   noteUnused(documents, flows, diagnostics);
   return flows.length === 0 ? undefined : createFlowSet(flows, labels);
@@ -145,7 +149,11 @@ function isStrict(upstream: string, { upstreams }: PolicyContext): boolean {
 function compileDocument(
   { file, policy, rules, flows = [] }: PolicyDocument,
   given: ReadonlySet<string>,
-  { context, suggest }: Pick<TargetRun, 'context' | 'suggest'>,
+  {
+    context,
+    suggest,
+    closer,
+  }: Pick<TargetRun, 'context' | 'suggest'> & { readonly closer: Parameters<typeof compileFlows>[4] },
   diagnostics: DiagnosticCollector,
 ): readonly Flow[] {
   const report = diagnostics.forFile(file);
@@ -170,7 +178,8 @@ function compileDocument(
     checkLabel(to, ['to'], 'refuses nothing');
     const reportFlow: ReportDiagnostic = (path, ...rest) => report(['flows', index, ...path], ...rest);
     const approval = compileFlowApproval(policy, written, context, reportFlow);
-    return { policy, id, from: labels, to, withinMs, approval };
+    const asks = approval !== undefined && !closer.isFlowClosed(approval);
+    return { policy, id, from: labels, to, withinMs, approval: asks ? approval : undefined };
   });
 }
 

@@ -102,7 +102,8 @@ describe('the control approvals', () => {
     } as unknown as Settings;
     const sources = {
       ...{ settings, identity, runtimes: none, aggregates: none, approvals, blocks: [], budgets: [] },
-      ...{ unsigned: new Set(), listenerErrors: [], store: { state: 'armed', reason: '', isUnreachable } },
+      ...{ unsettled: [], unsigned: new Set(), listenerErrors: [] },
+      ...{ store: { state: 'armed', reason: '', isUnreachable } },
     } as unknown as ControlSources;
     refreshControls(controls, emit, sources);
     const row = controls.snapshot().find(({ control }) => control === 'approvals');

@@ -206,10 +206,10 @@ describe('createMetrics', () => {
     emitTo(metrics, 'controlChanged', { control: 'policy', state: 'armed', reason: '', isExpected: false });
     emitTo(metrics, 'toolsCounted', { upstream: 'github', states: new Map([['approved', 12]]) });
     emitTo(metrics, 'drifted', driftOf('github', 'description'));
-    emitTo(metrics, 'filesRead', { areInForce: false, unsigned: ['github'] });
+    emitTo(metrics, 'filesRead', { areValid: false, unsigned: ['github'], hashes: { config: 'c2' }, isPending: true });
     emitTo(metrics, 'listed', { upstream: 'github' });
     emitTo(metrics, 'keysFetched', { issuer: 'corp', atSeconds: 1_800_000_000 });
-    emitTo(metrics, 'reloaded', { why: 'the files have errors', diagnostics: [] });
+    emitTo(metrics, 'reloaded', { why: 'the files have errors', diagnostics: [], waiting: undefined });
     emitTo(metrics, 'configured', { ...names, hashes: HASHES });
     metrics.auditEvent('file', 'written', 3);
     metrics.setAuditQueue(5);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { restartReason } from '../../../../src/gateway/reload.js';
+import { meaningsOf, pendingKeys } from '../../../../src/config/restart.js';
 import { makeAuthority } from '../../../support/tls.js';
 import { diagnosticLines, FOLDER, GOOD, LOCAL, settingsOf } from '../reading.js';
 
@@ -87,13 +87,13 @@ describe('TLS of a listener in the configuration', () => {
       },
     });
     const mutual = settingsOf(tls(`${PAIR}, clientCa: tls/ca.crt`), around);
-    expect(restartReason(secure, renewed)).toBeUndefined();
+    expect(pendingKeys({ meanings: meaningsOf(secure) }, { meanings: meaningsOf(renewed) })).toEqual([]);
     for (const [one, next] of [
       [plain, secure],
       [secure, plain],
       [secure, mutual],
     ] as const)
-      expect(restartReason(one, next)).toBe('a change of listeners needs a restart');
+      expect(pendingKeys({ meanings: meaningsOf(one) }, { meanings: meaningsOf(next) })).toEqual(['listeners.data']);
   });
 });
 

@@ -1,0 +1,48 @@
+// Rules that need what waits for a restart. A rule that is new or changed and needs it is closed: an allow rule grants
+// nothing, and a require rule refuses what it matches; a deny rule needs nothing. A rule that was in force before stays
+// as it was. Pure. docs/reference/start-and-reload.md#changes-that-wait-for-a-restart.
+
+import type { ApprovalRequirement } from '../approval-terms.js';
+import type { Rule } from '../rules.js';
+import type { Closing } from './documents.js';
+
+type Written = Pick<ApprovalRequirement, 'rule' | 'text'>;
+
+export type Closer = {
+  /** The rules in the form in which they are in force. */
+  rules(rules: readonly Rule[]): readonly Rule[];
+  /** Whether a flow refuses where it would ask. */
+  isFlowClosed(flow: ApprovalRequirement): boolean;
+  /** The ids of what is closed. */
+  readonly closed: readonly string[];
+};
+
+export function createCloser(closing: Closing | undefined): Closer {
+  const closed: string[] = [];
+  const isNew = ({ rule, text }: Written): boolean => closing?.open.get(rule) !== text;
+
+  function close(rule: Rule): readonly Rule[] {
+    const { id, text } = rule;
+    if (closing === undefined || !needs(rule, closing) || !isNew({ rule: id, text })) return [rule];
+    closed.push(id);
+    if (rule.effect !== 'require') return [];
+    return [{ ...rule, approval: undefined, limit: undefined, budget: undefined, isClosed: true }];
+  }
+
+  return {
+    closed,
+    rules: (rules) => (closing === undefined ? rules : rules.flatMap(close)),
+    isFlowClosed(flow) {
+      const isClosed = closing?.reviewers === true && flow.terms.by === 'reviewer' && isNew(flow);
+      if (isClosed) closed.push(flow.rule);
+      return isClosed;
+    },
+  };
+}
+
+function needs(rule: Rule, { reviewers, sharedState }: Closing): boolean {
+  if (rule.effect === 'deny') return false;
+  const approval = rule.effect === 'require' ? rule.approval : undefined;
+  const isCounted = rule.limit !== undefined || rule.budget !== undefined || approval !== undefined;
+  return (reviewers && approval?.terms.by === 'reviewer') || (sharedState && isCounted);
+}
