@@ -8,6 +8,7 @@ import { canary } from '../support/canary.js';
 import { decisionOf, tryStart } from '../support/gateway.js';
 import { findFreePort } from '../support/processes.js';
 import { makeSecret } from '../support/secrets.js';
+import { PATIENT } from '../support/timing.js';
 import { callStateless, requestStateless, toolNames } from '../support/wire-client.js';
 import { sharedGateway, withGateway } from '../support/with-gateway.js';
 
@@ -135,15 +136,16 @@ describe('while a key waits for a restart', () => {
   it('[G-18] the audit says what is in force, what the files are, and what waits', async () => {
     await writeFile(file(), `${good}metrics: {toolLabel: true}\n`);
     await rig.gateway.reload();
-    const line = (await rig.gateway.audit()).findLast(({ type }) => type === 'config.reload');
     const [inForce, files] = await hashesOf(rig);
-    expect(line?.['detail']).toMatchObject({
-      result: 'applied',
-      config: inForce,
-      files_config: files,
-      pending: 'metrics',
-    });
-    expect(line?.['gateway'].config).toBe(inForce);
+    const detail = { result: 'applied', config: inForce, files_config: files, pending: 'metrics' };
+    await expect
+      .poll(async () => (await rig.gateway.audit()).filter(({ type }) => type === 'config.reload'), PATIENT)
+      .toContainEqual(
+        expect.objectContaining({
+          detail: expect.objectContaining(detail),
+          gateway: expect.objectContaining({ config: inForce }),
+        }),
+      );
   });
 
   it.each([
