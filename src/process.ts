@@ -201,13 +201,14 @@ async function fetchDocument(url: URL): Promise<unknown> {
   return outcome.ok ? outcome.value : undefined;
 }
 
-/** Checks whether this machine's own gateway is alive. Any certificate is accepted, because nothing secret is sent. */
-async function fetchStatus(url: string, timeoutMs: number): Promise<number> {
-  const signal = AbortSignal.timeout(timeoutMs);
-  if (!url.startsWith('https:')) return (await fetch(url, { redirect: 'manual', signal })).status;
-  const { get } = await import('node:https');
+/** Asks a gateway for its health. Any certificate is accepted, because nothing secret is sent. */
+async function fetchStatus(url: string, timeoutMs: number, host?: string): Promise<number> {
+  const [http, https] = await Promise.all([import('node:http'), import('node:https')]);
+  const { get } = url.startsWith('https:') ? https : http;
+  const named = host === undefined ? {} : { headers: { host }, servername: host.replace(/:\d+$/, '') };
+  const options = { rejectUnauthorized: false, signal: AbortSignal.timeout(timeoutMs), ...named };
   return new Promise((resolve, reject) => {
-    get(url, { rejectUnauthorized: false, signal }, (response) => {
+    get(url, options, (response) => {
       response.resume();
       resolve(response.statusCode ?? 0);
     }).on('error', reject);

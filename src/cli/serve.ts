@@ -1,11 +1,11 @@
 // `sallyport serve`: runs a gateway until it receives a signal, and prints one line per listener when ready. For
 // invalid files it prints every diagnostic and opens nothing. And `sallyport healthcheck`, which asks the gateway that
 // runs on this machine whether it is alive, for container health checks: it connects to loopback only, unless the ops
-// listener is bound to another address. docs/reference/commands.md#serve; docs/reference/listeners.md;
-// docs/reference/configuration.md.
+// listener is bound to another address or URLs are given, as by the chart. docs/reference/commands.md#serve;
+// docs/reference/listeners.md; docs/reference/configuration.md.
 
 import { resolve } from 'node:path';
-import { type Command as Commander, Option } from 'commander';
+import { type Command as Commander, InvalidArgumentError, Option } from 'commander';
 import { type Diagnostic, renderDiagnostics } from '../config/diagnostics.js';
 import type { Files } from '../config/files.js';
 import { makeVisible, urlHost } from '../text/escaping.js';
@@ -135,22 +135,25 @@ const HEALTHCHECK_TIMEOUT_MS = 2000;
 
 type HealthcheckPorts = {
   readonly files: Pick<Files, 'readFile'>;
-  /** The status of a GET; accepts any certificate. Rejects if there is no response in time. */
-  readonly fetchStatus: (url: string, timeoutMs: number) => Promise<number>;
+  /** The status of a GET, with another `Host` if given; accepts any certificate. Rejects if nothing answers in time. */
+  readonly fetchStatus: (url: string, timeoutMs: number, host?: string) => Promise<number>;
 };
 
-type HealthcheckOptions = { readonly config?: string; readonly port?: number };
+type HealthcheckOptions = {
+  readonly config?: string;
+  readonly port?: number;
+  readonly url?: readonly string[];
+  readonly host?: string;
+};
 
-/** Exit 0 if `/livez` responds with 200, else 1, as container runtimes expect. */
+/** Exit 0 if every URL, by default `/livez` of this machine, responds with 200, else 1, as container runtimes expect. */
 export async function runHealthcheck(options: HealthcheckOptions, io: CliIo, ports: HealthcheckPorts): Promise<number> {
-  const url = `${await readOpsOrigin(options, io, ports)}/livez`;
-  try {
-    const status = await ports.fetchStatus(url, HEALTHCHECK_TIMEOUT_MS);
-    if (status === 200) return EXIT_FINE;
-    return fail(`${url} answered ${status}`, EXIT_FAILED, io);
-  } catch {
-    return fail(`${url} does not answer`, EXIT_FAILED, io);
+  for (const url of options.url ?? [`${await readOpsOrigin(options, io, ports)}/livez`]) {
+    const status = await ports.fetchStatus(url, HEALTHCHECK_TIMEOUT_MS, options.host).catch(() => undefined);
+    if (status === undefined) return fail(`${url} does not answer`, EXIT_FAILED, io);
+    if (status !== 200) return fail(`${url} answered ${status}`, EXIT_FAILED, io);
   }
+  return EXIT_FINE;
 }
 
 /** Where the ops listener is reached. */
@@ -167,16 +170,28 @@ async function readOpsListener(file: string, { files }: HealthcheckPorts) {
   return loadListeners(file, files.readFile)?.ops;
 }
 
+/** @throws InvalidArgumentError, which is shown as a usage error. */
+function collectUrl(text: string, before: readonly string[] = []): readonly string[] {
+  if (!URL.canParse(text) || !/^https?:\/\//.test(text)) throw new InvalidArgumentError('Expected a URL.');
+  return [...before, text];
+}
+
 export function healthcheckCommand(io: CliIo, ports: HealthcheckPorts): Command {
   return {
     name: 'healthcheck',
     summary: 'Check whether the gateway on this machine is alive.',
-    examples: ['sallyport healthcheck', 'sallyport healthcheck -c config/gateway.yaml'],
+    examples: [
+      'sallyport healthcheck',
+      'sallyport healthcheck -c config/gateway.yaml',
+      'sallyport healthcheck --url http://gateway-metrics:9464/readyz',
+    ],
     configure(command, finish) {
       const description = 'the gateway file, for the address of its ops listener';
-      const isNeeded = (): boolean => command.getOptionValue('port') === undefined;
+      const isNeeded = (): boolean => ['port', 'url'].every((name) => command.getOptionValue(name) === undefined);
       withConfigOption(command, io, { description, isNeeded, isOptional: true })
         .option('--port <port>', 'port of the ops listener', readPort)
+        .option('--url <url>', 'ask this URL of a gateway elsewhere instead; may be repeated', collectUrl)
+        .option('--host <host>', 'host of publicUrl, which the data listener expects where the URL has another')
         .action(async (options: HealthcheckOptions) => finish(await runHealthcheck(options, io, ports)));
     },
   };

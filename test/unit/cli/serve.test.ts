@@ -14,8 +14,8 @@ async function run(argv: readonly string[], answer: () => Promise<number>) {
       '/srv/edited.yaml': `${GOOD}listeners: {ops: {port: 9997}}\n`.replace('url: ', 'ulr: '),
       '/srv/bad.yaml': 'x: [',
     }),
-    fetchStatus: (url) => {
-      asked.push(url);
+    fetchStatus: (url, _timeoutMs, host) => {
+      asked.push(host === undefined ? url : `${host} at ${url}`);
       return answer();
     },
   });
@@ -46,6 +46,21 @@ describe('[C-23] healthcheck', () => {
       code: 1,
       err: 'error: http://127.0.0.1:9464/livez does not answer\n',
     });
+  });
+
+  it('asks every URL that it is given, up to the first that does not answer with 200', async () => {
+    const urls = ['http://edge-metrics:9464/readyz', 'https://edge:8080/.well-known/oauth-protected-resource/a'];
+    const argv = urls.flatMap((url) => ['--url', url]);
+    expect(await run(argv, fine)).toEqual({ code: 0, asked: urls, err: '' });
+    expect(await run(argv, () => Promise.resolve(404))).toEqual({
+      code: 1,
+      asked: urls.slice(0, 1),
+      err: 'error: http://edge-metrics:9464/readyz answered 404\n',
+    });
+    const named = await run(['--url', 'http://edge:8080/', '--host', 'mcp.example.com'], fine);
+    expect(named.asked).toEqual(['mcp.example.com at http://edge:8080/']);
+    for (const url of ['edge:9464', 'file:///etc/passwd', '/readyz'])
+      expect(await run(['--url', url], fine)).toMatchObject({ code: 2, asked: [] });
   });
 
   it('takes no other word for a port', async () => {

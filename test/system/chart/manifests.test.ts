@@ -1,0 +1,161 @@
+// What the chart renders for each set of values in `values/`: the whole of it as a golden file, valid manifests, and a
+// gateway file that the program accepts with the files that the pod mounts. With UPDATE_GOLDEN=1 the files are written.
+
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findFreePort, startSallyport } from '../../support/processes.js';
+import { startTestIssuer } from '../../support/tokens.js';
+import { run } from '../programs.js';
+import { environmentOf, mountPod } from './mounts.js';
+import {
+  containerOf,
+  find,
+  parseManifests,
+  podOf,
+  type Resource,
+  templateText,
+  valueSets,
+  workloadOf,
+} from './rendering.js';
+import { findMistakes, KUBERNETES_VERSIONS } from './schemas.js';
+
+const GOLDEN = join(import.meta.dirname, 'golden');
+const MAIN = join(import.meta.dirname, '../../../dist/main.js');
+
+const sets = await valueSets();
+const rendered = new Map<string, string>();
+let folder: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sallyport-manifests-'));
+  for (const [name, file] of sets) rendered.set(name, await templateText('-f', file));
+});
+
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true });
+});
+
+function manifestsOf(name: string): readonly Resource[] {
+  return parseManifests(rendered.get(name) ?? '');
+}
+
+describe('the manifests of twelve sets of values', () => {
+  it('[R-08] are rendered as before', async () => {
+    if (process.env['UPDATE_GOLDEN'] === '1') {
+      await mkdir(GOLDEN, { recursive: true });
+      for (const [name, text] of rendered) await writeFile(join(GOLDEN, `${name}.yaml`), text);
+    }
+    expect((await readdir(GOLDEN)).sort()).toEqual(sets.map(([name]) => `${name}.yaml`));
+    expect(sets.length).toBeGreaterThanOrEqual(12);
+    for (const [name, text] of rendered) expect(text, name).toBe(await readFile(join(GOLDEN, `${name}.yaml`), 'utf8'));
+  });
+
+  it.each(KUBERNETES_VERSIONS)('[R-08] are valid for Kubernetes %s and the CRDs', (version) => {
+    const mistakes = sets.flatMap(([name]) => manifestsOf(name).flatMap((one) => findMistakes(one, version)));
+    expect(mistakes).toEqual([]);
+    // The check itself sees what is wrong.
+    const route = find(manifestsOf('http-route'), 'HTTPRoute');
+    expect(findMistakes({ ...route, spec: { ...route['spec'], parentRef: [] } }, version)).not.toEqual([]);
+    const service = find(manifestsOf('least'), 'Service');
+    expect(findMistakes({ ...service, spec: { ...service['spec'], ports: [{ port: '80' }] } }, version)).not.toEqual(
+      [],
+    );
+  });
+
+  it('[R-08] mount what their gateway files name, which `sallyport validate` accepts', async () => {
+    const accepted = new Map<string, string>();
+    for (const [name] of sets) {
+      const resources = manifestsOf(name);
+      const gatewayFiles = resources.filter(({ data }) => data?.['gateway.yaml'] !== undefined);
+      // What all of it depends on: the same was accepted already where only other objects differ.
+      const { volumeMounts } = containerOf(resources);
+      const key = JSON.stringify([gatewayFiles.map(({ data }) => data), volumeMounts]);
+      if (gatewayFiles.length === 0 || accepted.has(key)) continue;
+      await mountPod(resources, join(folder, name));
+      const file = join(folder, name, 'etc/sallyport/config/gateway.yaml');
+      const checked = await run('node', [MAIN, 'validate', '-c', file], { env: environmentOf(resources) });
+      expect([name, checked]).toEqual([name, { ...checked, code: 0 }]);
+      accepted.set(key, name);
+    }
+    expect([...accepted.values()]).toEqual(
+      expect.arrayContaining(['autoscaling', 'existing-claim', 'redis', 'rotation', 'sidecars', 'tls-in-the-pod']),
+    );
+  });
+
+  it('[R-02] hold every container of the chart to the same restrictions', () => {
+    for (const [name] of sets) {
+      const resources = manifestsOf(name);
+      const pods = [podOf(resources).spec, find(resources, 'Pod')['spec']];
+      for (const pod of pods) {
+        expect(pod).toMatchObject({
+          automountServiceAccountToken: false,
+          securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+        });
+        expect(pod.containers[0].securityContext).toEqual({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        });
+      }
+      for (const account of resources.filter(({ kind }) => kind === 'ServiceAccount'))
+        expect(account).toMatchObject({ automountServiceAccountToken: false });
+    }
+  });
+
+  it('[R-08] send callers to the replicas alone, by ports that the pods have', () => {
+    for (const [name] of sets) {
+      const resources = manifestsOf(name);
+      const pod = podOf(resources);
+      const ports = pod.spec.containers[0].ports.map((port: { name: string }) => port.name);
+      const labels = Object.entries(pod.metadata.labels);
+      const selectors = resources.filter(({ kind }) => kind === 'Service').map(({ spec }) => spec.selector);
+      selectors.push(workloadOf(resources)['spec'].selector.matchLabels);
+      for (const selector of selectors) {
+        expect(labels).toEqual(expect.arrayContaining(Object.entries(selector)));
+        expect(find(resources, 'Pod').metadata.labels).not.toMatchObject(selector);
+      }
+      for (const { spec } of resources.filter(({ kind }) => kind === 'Service'))
+        for (const { targetPort } of spec.ports) expect(ports).toContain(targetPort);
+    }
+  });
+
+  it('[R-09] start: the least of them serves, and the command of `helm test` says so', async () => {
+    const issuer = await startTestIssuer();
+    const [data, ops] = [await findFreePort(), await findFreePort()];
+    const resources = manifestsOf('least');
+    const target = join(folder, 'started');
+    // The ports and the issuer of this machine, and nothing else, are not those of the cluster.
+    await mountPod(resources, target, (text) =>
+      text
+        .replaceAll('host: 0.0.0.0', 'host: 127.0.0.1')
+        .replace('port: 8080', `port: ${data}`)
+        .replace('port: 9464', `port: ${ops}`)
+        .replace('{issuer: https://idp.example.com,', `{issuer: "${issuer.issuer}", network: loopback,`),
+    );
+    const args: string[] = find(resources, 'Pod')['spec'].containers[0].args.map((arg: string) =>
+      arg.replace('//edge-metrics:9464/', `//127.0.0.1:${ops}/`).replace('//edge:8080/', `//127.0.0.1:${data}/`),
+    );
+    expect(args.filter((arg) => arg.startsWith('http'))).toEqual([
+      `http://127.0.0.1:${ops}/readyz`,
+      `http://127.0.0.1:${data}/.well-known/oauth-protected-resource/tickets`,
+    ]);
+    expect(await run('node', [MAIN, ...args])).toMatchObject({ code: 1 });
+    const gateway = startSallyport(['serve', '-c', join(target, 'etc/sallyport/config/gateway.yaml')], target);
+    try {
+      // A pod that fails is started again, for two minutes at most.
+      let tried = await run('node', [MAIN, ...args]);
+      for (let attempt = 0; attempt < 60 && tried.code !== 0; attempt += 1) {
+        await sleep(300);
+        tried = await run('node', [MAIN, ...args]);
+      }
+      expect([tried, gateway.stderr()]).toEqual([{ code: 0, stdout: '', stderr: '' }, expect.any(String)]);
+    } finally {
+      gateway.signal('SIGKILL');
+      await gateway.ended.catch(() => undefined);
+      await issuer.close();
+    }
+  });
+});
