@@ -2,7 +2,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { formTokenOf, logIn } from '../support/console-rig.js';
-import { type ReviewRig, secondsAgo, startReview } from '../support/review-rig.js';
+import { type ReviewRig, reviewPolicy, secondsAgo, startReview } from '../support/review-rig.js';
+import { PATIENT } from '../support/timing.js';
 import { shared, withStarted } from '../support/with-gateway.js';
 
 const ARGS = { id: 'one', text: 'x' };
@@ -111,6 +112,32 @@ describe('[APR-70] who is no reviewer', () => {
     expect(blocked.status).toBe(201);
     expect((await review.ask('POST', `/api/approvals/${id}/grant`, token)).status).toBe(401);
     expect(await review.waiting()).toContain(id);
+  });
+
+  it('whoever may not answer, to be shown sensitive arguments; a reviewer is shown them when asking for them', async () => {
+    const sensitive = 'sensitive:\n  target/write_record: [/arguments/text]\n';
+    await review.rig.gateway.writePolicy('records', reviewPolicy() + sensitive);
+    expect(await review.rig.gateway.reload()).not.toContainEqual(expect.objectContaining({ severity: 'error' }));
+    const value = 'number-of-somebody';
+    const id = await askOnce(review, value);
+    const token = (groups: string) => review.adminToken({ sub: 'rev', groups: [groups], auth_time: secondsAgo(5) });
+    const shown = async (query: string, group: string) => {
+      const reply = await review.ask('GET', `/api/approvals/${id}${query}`, await token(group));
+      return [reply.status, JSON.stringify(reply.value).includes(value)];
+    };
+    expect(await shown('', 'leads')).toEqual([200, false]);
+    expect(await shown('?show=sensitive', 'leads')).toEqual([200, true]);
+    expect(await shown('?show=sensitive', 'sec')).toEqual([403, false]);
+    const browser = await logIn(review);
+    const page = `${review.url}/approvals/${id}`;
+    for (const path of ['', '?part=/text', '?part='])
+      expect((await browser.open(page + path)).body).not.toContain(value);
+    expect((await browser.open(`${page}?show=sensitive`)).body).toContain(value);
+    for (const path of ['/', '/approvals', '/approvals/history'])
+      expect((await browser.open(review.url + path)).body).not.toContain(value);
+    await expect.poll(() => JSON.stringify(review.receiver.messages), PATIENT).toContain(id);
+    expect(JSON.stringify(review.receiver.messages)).not.toContain(value);
+    expect(JSON.stringify(await review.rig.gateway.audit()) + review.rig.gateway.log()).not.toContain(value);
   });
 });
 

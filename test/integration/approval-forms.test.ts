@@ -30,7 +30,10 @@ rules:
     reason: Writes to production.
     approval: {by: caller, proof: client}
 `;
-const rig = sharedGateway({ policies: { open: POLICY } });
+const rig = sharedGateway({
+  policies: { open: POLICY },
+  upstream: ['limits: {concurrency: 8, concurrencyPerCaller: 1}'],
+});
 afterEach(() => {
   rig.upstream.repent();
   rig.upstream.forget();
@@ -217,6 +220,54 @@ describe('a client with a session', () => {
     stream.leave();
     // The yes is still there for the call that is sent again.
     expect((await session.call('write_record', WRITE)).text).not.toContain('dev.sallyport/decision');
+    expect(calls()).toBe(1);
+  });
+
+  /** Sends a call that is held, and waits for the form on its stream. */
+  async function hold(sub: string, text: string, session: string) {
+    const access = await as(sub);
+    const headers = { ...sessionHeaders(session), ...bearer(access.token), 'content-type': 'application/json' };
+    const send = (message: JsonObject) =>
+      fetch(access.url, {
+        method: 'POST',
+        headers: { ...headers, accept: 'application/json, text/event-stream' },
+        body: JSON.stringify({ jsonrpc: '2.0', ...message }),
+      });
+    const params = { name: 'write_record', arguments: { id: 'x', text } };
+    const response = await send({ id: text, method: 'tools/call', params });
+    const stream = await listenOn(response);
+    await expect.poll(() => /elicitation.create|dev.sallyport.decision/.test(stream.text()), PATIENT).toBe(true);
+    const form = /^data: (.*elicitation\/create.*)$/m.exec(stream.text())?.[1];
+    const asked = form === undefined ? undefined : (JSON.parse(form) as { id: string }).id;
+    return { stream, asked, reply: async () => (await send({ id: asked ?? '', result: yes })).status };
+  }
+
+  it('holds five calls and no slot of its upstream, and is told the rest at once', async () => {
+    const { id, call } = await openSession(await as('max'), { elicitation: { form: {} } });
+    const all: Awaited<ReturnType<typeof hold>>[] = [];
+    for (const text of ['1', '2', '3', '4', '5', '6']) all.push(await hold('max', text, id));
+    expect(all.map(({ asked }) => asked !== undefined)).toEqual([true, true, true, true, true, false]);
+    expect(all[5]?.stream.text()).toContain('approval-required');
+    // One request of this caller at a time may be in flight at the upstream.
+    expect((await call('read_record', { id: 'one' })).text).not.toContain('dev.sallyport/decision');
+    expect(await all[0]?.reply()).toBe(202);
+    await expect.poll(() => all[0]?.stream.isOver(), PATIENT).toBe(true);
+    expect(calls()).toBe(1);
+    const next = await hold('max', '7', id);
+    expect(next.asked).toBeDefined();
+    for (const { stream } of [...all, next]) stream.leave();
+  });
+
+  it('that leaves its held call leaves the question, and the repeated call uses the answer', async () => {
+    const { id, call } = await openSession(await as('ned'), { elicitation: { form: {} } });
+    const { stream, reply } = await hold('ned', 'y', id);
+    stream.leave();
+    await expect
+      .poll(async () => decisionsOf(await rig.gateway.audit(), 'ned'), PATIENT)
+      .toContain('approval-required');
+    expect(await reply()).toBe(202);
+    expect(calls()).toBe(0);
+    expect((await call('write_record', WRITE)).text).not.toContain('dev.sallyport/decision');
     expect(calls()).toBe(1);
   });
 

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CallerStage, linkIn, startCallerStage } from '../support/caller-stage.js';
 import { formTokenOf, sendOnce, TestBrowser } from '../support/console-rig.js';
-import { decisionOf, startRig } from '../support/gateway.js';
+import { decisionOf, startRig, UPSTREAM } from '../support/gateway.js';
 import type { JsonObject } from '../support/json.js';
 import { callStateless, errorOf, openSession, requestStateless, resultOf } from '../support/wire-client.js';
 
@@ -15,9 +15,11 @@ rules:
   - id: ask
     effect: require
     who: {issuers: [test]}
-    what: {upstreams: ["*"], tools: [write_record]}
+    what: {upstreams: ["*"], tools: [write_record, read_record]}
     reason: Writes to production.
     approval: {by: caller}
+sensitive:
+  ${UPSTREAM}/read_record: [/arguments/id]
 `;
 const ARGUMENTS = { id: 'one', text: 'two' };
 
@@ -108,6 +110,17 @@ describe.each([
     expect(lines[1]).toContain('taken a second time');
     expect(lines).toHaveLength(10);
     expect(stage.rig.gateway.log()).not.toContain('evil-text');
+  });
+
+  it('shows a sensitive argument when the person asks for it, and not before', async () => {
+    const value = 'number-of-ann';
+    const link = linkIn((await callStateless(stage.rig.as(stage.token), 'read_record', { id: value })).text);
+    const browser = new TestBrowser();
+    const page = await browser.submit(link, { do: 'login' });
+    expect(page.body).toContain('Show what is marked as sensitive');
+    for (const path of ['', '?part=/id', '?part=']) expect((await browser.open(link + path)).body).not.toContain(value);
+    for (const path of ['?show=sensitive', '?show=sensitive&part=/id'])
+      expect((await browser.open(link + path)).body).toContain(value);
   });
 
   it('keeps what its caller refused from passing', async () => {
