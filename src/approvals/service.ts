@@ -17,6 +17,7 @@ import {
   type ApprovalSubject,
   type ApprovalUse,
   type ApprovalVoice,
+  MAX_SHOWN_CHARACTERS,
   openParties,
   refuseAnswer,
   stateOf,
@@ -60,7 +61,7 @@ export const APPROVAL_BOUNDS = {
   maxOpen: 5_000,
   maxOpenPerOwner: 20,
   maxKept: 10_000,
-  maxBody: 1024 * 1024,
+  maxBody: MAX_SHOWN_CHARACTERS,
   maxBodies: 128 * 1024 * 1024,
 } as const;
 /** Approvals that a list returns besides those that are open. */
@@ -351,10 +352,15 @@ export function createApprovalService({
     return { count: asked.length, oldestMs: Math.max(0, ...asked.map(({ createdAtMs }) => now() - createdAtMs)) };
   }
 
-  /** What is open is listed however many others are newer, so that nobody crowds out the questions of others. */
+  /**
+   * What is open is listed however many others are newer, so that nobody crowds out the questions of others; and as many
+   * of the others however much is open, so that nobody crowds out the history.
+   */
   async function list(): Promise<readonly Approval[] | 'unavailable'> {
-    const [open, newest] = await Promise.all([table.open(APPROVAL_BOUNDS.maxOpen), table.list(MAX_LISTED)]);
-    if (open === 'unavailable' || newest === 'unavailable') return 'unavailable';
+    const open = await table.open(APPROVAL_BOUNDS.maxOpen);
+    if (open === 'unavailable') return 'unavailable';
+    const newest = await table.list(MAX_LISTED + open.length);
+    if (newest === 'unavailable') return 'unavailable';
     const all = new Map([...open, ...newest].map(({ id, head }) => [id, head]));
     return [...all.values()]
       .map((head) => ({ ...head, state: stateOf(head, now()) }))

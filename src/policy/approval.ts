@@ -86,6 +86,9 @@ export type ApprovalContent = {
 
 export type ApprovalState = 'waiting' | 'granted' | 'denied' | 'used' | 'expired' | 'void';
 
+/** The most that a person is shown of one request, as JSON text. */
+export const MAX_SHOWN_CHARACTERS = 1024 * 1024;
+
 /** A question and what became of it, without what the person is shown. */
 export type Approval = {
   /** Random; it is in links, and tells nothing. */

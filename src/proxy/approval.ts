@@ -13,6 +13,7 @@ import {
   type ApprovalOutcome,
   type ApprovalQuestion,
   type ApprovalSubject,
+  MAX_SHOWN_CHARACTERS,
   openParties,
 } from '../policy/approval.js';
 import {
@@ -83,7 +84,11 @@ type ApprovalCall = RequestContext<'approvals' | 'audit' | 'flows'>;
 export async function findApproval(call: ApprovalCall, approvable: Approvable): Promise<Staged<FoundApproval>> {
   const demand = demandOf(approvable.requirements);
   if (demand === undefined) return { outcome: NOTHING_ASKED };
-  const question = questionOf(call, approvable, demand);
+  const sent = sentArguments(approvable.admitted);
+  // Nobody could be shown them: they are not compared with what was approved either, which takes its time.
+  if (sent.length > MAX_SHOWN_CHARACTERS && demand.caller?.remember?.same === undefined)
+    return { outcome: refusalOf(demand, { kind: 'too-large' }, () => ({})) };
+  const question = questionOf(call, approvable, demand, sent);
   const outcome =
     (await takeClientAnswer(call, approvable, question)) ?? (await call.ports.approvals.consult(question));
   const waits = (approval: Approval, isNew: boolean) => waitingFor(call, approvable, approval, isNew);
@@ -191,8 +196,9 @@ function questionOf(
   call: ApprovalCall,
   { principal, admitted, rules }: Approvable,
   demand: ApprovalDemand,
+  sent: string,
 ): ApprovalQuestion {
-  const sent = sentArguments(admitted);
+  const form = formOfText(sent);
   const { ports, incoming, record } = call;
   const same = demand.caller?.remember?.same;
   const subject: ApprovalSubject = {
@@ -200,9 +206,9 @@ function questionOf(
     upstream: incoming.upstream,
     method: admitted.rule.method,
     name: nameOf(admitted.target) ?? '',
-    args: ports.audit.keyedHash('arguments', sent.form),
-    digest: digestOf(sent.form),
-    remembered: demand.caller?.remember && digestOf(same === undefined ? sent.form : namedIn(sent.text, same)),
+    args: ports.audit.keyedHash('arguments', form),
+    digest: digestOf(form),
+    remembered: demand.caller?.remember && digestOf(same === undefined ? form : namedIn(sent, same)),
     pin: record.target.pin,
     rules,
   };
@@ -212,7 +218,7 @@ function questionOf(
     owner: ownerOf(principal),
     round: roundOf(call, admitted),
     isRoundOnly: !isShownEntirely(admitted),
-    content: () => contentOf(call, principal, admitted, sent.text),
+    content: () => contentOf(call, principal, admitted, sent),
   };
 }
 
@@ -232,26 +238,18 @@ function digestOf(text: string): string {
 }
 
 /** The arguments as they will be forwarded. */
-type SentArguments = {
-  readonly text: string;
-  /** Equal for spellings of the same arguments that differ in white space, the order of members and how a number is written. */
-  readonly form: string;
-};
-
-function sentArguments(admitted: AdmittedMessage): SentArguments {
+function sentArguments(admitted: AdmittedMessage): string {
   const { target, edits } = admitted;
-  if (target.kind === 'resource') {
-    const text = JSON.stringify({ uri: target.uri });
-    return { text, form: text };
-  }
+  if (target.kind === 'resource') return JSON.stringify({ uri: target.uri });
   const forwarded = applyEdits(admitted.text, edits);
   const span = spanOf(forwarded, ['params', 'arguments']);
-  if (span === undefined) return { text: '{}', form: '{}' };
-  const text = forwarded.slice(span.start, span.end);
-  return { text, form: formOfText(text) };
+  return span === undefined ? '{}' : forwarded.slice(span.start, span.end);
 }
 
-/** Numbers that no double holds are told apart by their spelling alone. */
+/**
+ * Equal for spellings of the same arguments that differ in white space, the order of members and how a number is written.
+ * Numbers that no double holds are told apart by their spelling alone.
+ */
 function formOfText(text: string): string {
   const isExact = !hasInexactNumber(text, { start: 0, end: text.length });
   const canonical = canonicalForm(JSON.parse(text), isExact);
@@ -383,7 +381,7 @@ const MAX_FORM_CHARACTERS = 2_000;
  */
 function formOf({ demand, subject }: ApprovalQuestion | Approval, admitted: AdmittedMessage): string | undefined {
   if (demand.caller?.proof !== 'client' || !admitted.elicitation.includes('form')) return undefined;
-  const { text } = sentArguments(admitted);
+  const text = sentArguments(admitted);
   if (text.length > MAX_FORM_CHARACTERS || hasInexactNumber(text, { start: 0, end: text.length })) return undefined;
   // Without the white space between its parts, by which what follows could be pushed out of sight.
   const shown = JSON.stringify(JSON.parse(text));
