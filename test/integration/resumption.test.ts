@@ -5,29 +5,18 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createGate } from '../support/changing-rig.js';
 import { ALLOW_ALL, UPSTREAM } from '../support/gateway.js';
 import { resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
-import { type Act, type Ending, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
+import { type Act, type Ending, HONEST_TOOLS } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { openRawSession, postRaw, type RawSession, sendRaw } from '../support/raw-mcp.js';
+import { idsOf, isCall, PRIMING, resumeStream, streamed } from '../support/resumed-streams.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
 import { sharedGateway } from '../support/with-gateway.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
-const PRIMING = 'id: stream-1/0\nretry: 250\ndata: \n\n';
 const SSE_HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n';
 
 let session: RawSession;
-
-function streamed(chunks: readonly string[], ending: Ending = 'end'): Act {
-  return { kind: 'chunks', contentType: 'text/event-stream', chunks, ending };
-}
-
-const isCall = ({ method }: HostileRequest): boolean => method === 'tools/call';
-
-/** The ids of the events of a text, in order. */
-function idsOf(text: string): readonly string[] {
-  return [...text.matchAll(/^id: (.*)$/gm)].map((match) => match[1] ?? '');
-}
 
 /** Calls with an upstream that gives a priming event, then closes. Its event id, as the client sees it. */
 async function callAndBreak(place = session, params: JsonObject = CALL): Promise<string> {
@@ -37,16 +26,7 @@ async function callAndBreak(place = session, params: JsonObject = CALL): Promise
   return id;
 }
 
-type Resumed = { readonly status: number; readonly text: string; readonly messages: JsonObject[] };
-
-async function resume(id: string, headers = session.headers): Promise<Resumed> {
-  const response = await fetch(rig.access.url, {
-    headers: { accept: 'text/event-stream', ...headers, 'last-event-id': id },
-  });
-  const text = await response.text();
-  const messages = [...text.matchAll(/^data: (\{.*)$/gm)].map((match) => JSON.parse(match[1] ?? '') as JsonObject);
-  return { status: response.status, text, messages };
-}
+const resume = (id: string, headers = session.headers) => resumeStream(rig.access.url, headers, id);
 
 /** What the upstream replays to whoever comes with this event id. */
 function replay(lastEventId: string, messages: readonly JsonObject[], ending: Ending = 'end') {
