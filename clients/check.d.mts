@@ -13,8 +13,15 @@ export function checkClient(
   upstream: {
     readonly call: { readonly name: string };
     readonly leak: { readonly name: string };
+    readonly approved?: { readonly name: string };
     readonly expect: string;
     readonly secret: string;
   },
   found: Outcome,
+): readonly string[];
+
+export function checkApproval(
+  approved: { readonly expect: string },
+  before: readonly string[],
+  after: readonly string[],
 ): readonly string[];

@@ -39,6 +39,10 @@ export async function askInspector(order) {
     const { code, stdout, stderr } = await call({ name, arguments: {} });
     return code === 0 ? `result ${stdout}` : `error ${stderr.trim()}`;
   };
+  const attempt = async (approved) => {
+    const { stdout, stderr } = await call(approved);
+    return `${stdout}${stderr}`;
+  };
   return {
     sdk: JSON.parse(readFileSync(`${PACKAGE}/package.json`, 'utf8')).version,
     protocol: 'not told',
@@ -47,6 +51,7 @@ export async function askInspector(order) {
     leaked: textOf(answer(await call(order.leak))),
     hidden: await refusal(order.hidden),
     unknown: await refusal(order.unknown),
+    asked: order.approved && [await attempt(order.approved), await attempt(order.approved)],
   };
 }
 

@@ -9,6 +9,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { desktopServer, PASTED } from '../dist/cli/dev.js';
 import { run } from './process.mjs';
+import { carryOut } from './sdk.mjs';
 
 const FOLDER = fileURLToPath(new URL('./remote', import.meta.url));
 const PACKAGE = `${FOLDER}/node_modules/mcp-remote`;
@@ -33,16 +34,6 @@ async function commandOf({ url, token }) {
   };
 }
 
-const textOf = (result) => result.content.map((block) => block.text ?? '').join('');
-
-async function refusalOf(client, name) {
-  try {
-    return `result ${textOf(await client.callTool({ name, arguments: {} }))}`;
-  } catch (error) {
-    return `${error.code} ${error.message}`;
-  }
-}
-
 /** Lists, calls, and asks for what is hidden. Rejects where a question that must be answered was not. */
 export async function askRemote(order) {
   const { version, args, env } = await commandOf(order);
@@ -54,18 +45,11 @@ export async function askRemote(order) {
     env: { ...env, HOME: home, PATH: '' },
     stderr: 'ignore',
   });
-  const client = new Client({ name: 'claude-ai', version: '0.1.0' });
+  const capabilities = order.mode === 'links' ? { elicitation: { url: {} } } : {};
+  const client = new Client({ name: 'claude-ai', version: '0.1.0' }, { capabilities });
   try {
     await client.connect(transport);
-    return {
-      sdk: version,
-      protocol: 'not told',
-      listed: (await client.listTools()).tools.map((tool) => tool.name),
-      called: textOf(await client.callTool(order.call)),
-      leaked: textOf(await client.callTool(order.leak)),
-      hidden: await refusalOf(client, order.hidden),
-      unknown: await refusalOf(client, order.unknown),
-    };
+    return { sdk: version, protocol: 'not told', ...(await carryOut(client, order)) };
   } finally {
     await client.close();
     await rm(home, { recursive: true, force: true });

@@ -6,7 +6,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { checkClient } from './check.mjs';
+import { linkIn } from './approve.mjs';
+import { checkApproval, checkClient } from './check.mjs';
 import { startGateway } from './gateway.mjs';
 import { askInspector, loginWithInspector, prepareInspector } from './inspector.mjs';
 import { prepareGo, prepareJava, preparePython } from './languages.mjs';
@@ -38,6 +39,7 @@ function clientsOf({ python, go, java, noInspector }) {
   return [
     { title: 'MCP Inspector', mode: '', ask: askInspector, missing: noInspector },
     { title: 'mcp-remote, as dev prints it', mode: '', ask: askRemote },
+    { title: 'mcp-remote, with links', mode: 'links', ask: askRemote },
     of(typescript, 'TypeScript SDK v1', 'v1'),
     of(typescript, 'TypeScript SDK v2, sessions', 'v2 legacy'),
     of(typescript, 'TypeScript SDK v2, automatic', 'v2 auto'),
@@ -62,12 +64,29 @@ async function startUpstreams({ python, go, java }, upstreams) {
     if (language) upstreams.push(await startRecords(name, title, language.server, more));
 }
 
-async function tryClient(client, upstream, access) {
+/** The call of one client that its user has to approve: other clients call with the same token. */
+function approvedBy({ title }, { approved }) {
+  return approved && { name: approved.name, arguments: { ...approved.arguments, text: title } };
+}
+
+/** The user says yes, and the client makes the same call again. */
+async function tryApproval(client, upstream, order, asked, gateway) {
+  const link = linkIn(asked[0]);
+  if (link !== undefined) await gateway.approve(link);
+  const again = await client.ask(order);
+  return checkApproval(upstream.approved, asked, again.asked);
+}
+
+async function tryClient(client, upstream, gateway) {
   const { call, leak, hidden } = upstream;
-  const order = { ...access, mode: client.mode, call, leak, hidden, unknown: UNKNOWN_TOOL };
+  const access = await gateway.access(upstream.name);
+  const approved = approvedBy(client, upstream);
+  const order = { ...access, mode: client.mode, call, leak, hidden, approved, unknown: UNKNOWN_TOOL };
   try {
     const found = await client.ask(order);
-    return { ...found, errors: checkClient(order, upstream, found) };
+    const errors = checkClient(order, upstream, found);
+    if (found.asked) errors.push(...(await tryApproval(client, upstream, order, found.asked, gateway)));
+    return { ...found, errors };
   } catch (error) {
     return { sdk: '-', protocol: '-', errors: [error.message] };
   }
@@ -99,7 +118,7 @@ async function tryAll(clients, upstreams, inspector) {
         continue;
       }
       for (const upstream of upstreams) {
-        const row = await tryClient(client, upstream, await gateway.access(upstream.name));
+        const row = await tryClient(client, upstream, gateway);
         failures += row.errors.length === 0 ? 0 : 1;
         const verdict = row.errors.length === 0 ? 'as it must be' : `FAILED: ${row.errors.join('; ')}`;
         printRow([client.title, row.sdk, upstream.title, row.protocol, verdict]);
@@ -131,7 +150,7 @@ async function main() {
     const versions = [python, go, java].flatMap((one) => one?.version ?? []);
     console.log(`${[`Node ${process.version}`, ...versions].join(', ')}\n`);
     await startUpstreams({ python, go, java }, upstreams);
-    printRow(['client', 'version', 'upstream', 'protocol', 'list, call, hidden, redacted']);
+    printRow(['client', 'version', 'upstream', 'protocol', 'list, call, hidden, redacted, approved']);
     const failures =
       (await tryAll(clientsOf({ python, go, java, noInspector }), upstreams, {
         noInspector,

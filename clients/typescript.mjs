@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { carryOut } from './sdk.mjs';
 
 const IDENTITY = { name: 'typescript-client', version: '1.0.0' };
 const PACKAGES = { v1: '@modelcontextprotocol/sdk', v2: '@modelcontextprotocol/client' };
@@ -32,36 +33,7 @@ async function connect() {
   return { client, protocol: client.getNegotiatedProtocolVersion() };
 }
 
-const textOf = (result) => result.content.map((block) => block.text ?? '').join('');
-
-async function refusalOf(client, name) {
-  try {
-    return `result ${textOf(await client.callTool({ name, arguments: {} }))}`;
-  } catch (error) {
-    return `${error.code} ${error.message}`;
-  }
-}
-
-async function listAll(client) {
-  const names = [];
-  let cursor;
-  do {
-    const page = await client.listTools(cursor === undefined ? {} : { cursor });
-    names.push(...page.tools.map((tool) => tool.name));
-    cursor = page.nextCursor;
-  } while (cursor !== undefined);
-  return names;
-}
-
 const { client, protocol } = await connect();
-const found = {
-  sdk: sdkVersion(),
-  protocol,
-  listed: await listAll(client),
-  called: textOf(await client.callTool(order.call)),
-  leaked: textOf(await client.callTool(order.leak)),
-  hidden: await refusalOf(client, order.hidden),
-  unknown: await refusalOf(client, order.unknown),
-};
+const found = { sdk: sdkVersion(), protocol, ...(await carryOut(client, order)) };
 console.log(JSON.stringify(found));
 await client.close();

@@ -30,6 +30,7 @@ export async function startDesk() {
     expect: 'Goods may be returned within 30 days',
     leak: { name: 'get_customer', arguments: { id: 'C-1' } },
     hidden: 'delete_ticket',
+    approved: { name: 'post_comment', arguments: { id: 'T-101' }, expect: 'Commented on T-101.' },
     close: () => upstream.close(),
   };
 }

@@ -1,7 +1,7 @@
 // The checks of `npm run clients`: they must find each thing that may go wrong, else its table says nothing.
 
 import { describe, expect, it } from 'vitest';
-import { checkClient, type Outcome } from '../../../clients/check.mjs';
+import { checkApproval, checkClient, type Outcome } from '../../../clients/check.mjs';
 import { makeGithubToken } from '../../support/secrets.js';
 
 const secret = makeGithubToken();
@@ -31,5 +31,29 @@ describe('the checks of clients', () => {
     ['a refusal of another kind', { hidden: '-32603 no', unknown: '-32603 no' }],
   ])('[K-03] finds %s', (_what, change) => {
     expect(checkClient(order, upstream, { ...good, ...change })).not.toEqual([]);
+  });
+});
+
+describe('the checks of a call that a user approves', () => {
+  const link = (digit: string) => `http://127.0.0.1:1/.well-known/sallyport/approve/${digit.repeat(32)}`;
+  const [before, after] = [
+    [`Open ${link('a')}`, `It is still waiting. ${link('a')}`],
+    ['done', `Open ${link('b')}`],
+  ] as const;
+  const approved = { expect: 'done' };
+
+  it('[K-03] finds nothing where it passes once', () => {
+    expect(checkApproval(approved, before, after)).toEqual([]);
+  });
+
+  it.each<[string, readonly string[], readonly string[]]>([
+    ['a call that passes without a yes', ['done', before[1]], after],
+    ['a question without a link', ['Ask somebody.', before[1]], after],
+    ['a second question while one waits', [before[0], `Open ${link('b')}`], after],
+    ['a yes that does not help', before, [`Open ${link('b')}`, after[1]]],
+    ['a yes that counts twice', before, ['done', 'done']],
+    ['a question with the old link', before, ['done', `Open ${link('a')}`]],
+  ])('[K-03] finds %s', (_what, first, second) => {
+    expect(checkApproval(approved, first, second)).not.toEqual([]);
   });
 });
