@@ -34,6 +34,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   proxy: ['inspection'],
   telemetry: ['audit', 'config', 'http', 'state'],
   approvals: ['auth', 'http', 'upstream'],
+  delivery: ['audit', 'upstream'],
   admin: ['telemetry', 'approvals'],
   stdio: ['http'],
   cli: ['config', 'audit', 'auth', 'stdio', 'upstream'],

@@ -2,6 +2,7 @@
 // reading only, and keeps no more of them in memory than a piece.
 
 import { createReadStream } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { readFirstLine } from './folder.js';
 import { type ChainVerdict, ChainVerifier, type VerifyOptions } from './verify.js';
 
@@ -29,6 +30,39 @@ export async function* readLines(path: string): AsyncGenerator<string> {
     }
   }
   if (rest !== '') yield rest;
+}
+
+/** Complete lines of a file that is being written, and the bytes between which they stand. */
+export type NewLines = { readonly lines: readonly string[]; readonly start: number; readonly end: number };
+
+/** Few lines are longer. */
+const PIECE_BYTES = 256 * 1024;
+
+/**
+ * The complete lines behind an offset, as many as fit into a piece; without any, `end` is `start`. A file that is shorter
+ * than the offset took the place of another, and is read from its beginning. Rejects if it cannot be read.
+ */
+export async function readNewLines(path: string, offset: number): Promise<NewLines> {
+  const handle = await open(path, 'r');
+  try {
+    const { size } = await handle.stat();
+    const start = size < offset ? 0 : offset;
+    for (const bytes of [PIECE_BYTES, MAX_LINE_BYTES]) {
+      const text = await readPiece(handle, start, Math.min(size - start, bytes));
+      const length = text.lastIndexOf('\n') + 1;
+      if (length > 0) return { lines: text.slice(0, length - 1).split('\n'), start, end: start + length };
+      if (text.length === MAX_LINE_BYTES) return { lines: [text], start, end: start + text.length };
+      if (text.length < bytes) break;
+    }
+    return { lines: [], start, end: start };
+  } finally {
+    await handle.close();
+  }
+}
+
+async function readPiece(handle: FileHandle, start: number, bytes: number): Promise<string> {
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(bytes), 0, bytes, start);
+  return buffer.toString('latin1', 0, bytesRead);
 }
 
 /** The lines of files, one after the other. */

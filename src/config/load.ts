@@ -10,6 +10,7 @@ import { isObject } from '../protocol/jsonrpc.js';
 import { describeReadError } from '../text/wording.js';
 import type { Locate, Position } from '../text/yaml.js';
 import { checkListeners, checkPublicUrl } from './checks/addresses.js';
+import { checkDeliveries } from './checks/deliveries.js';
 import {
   checkAdmin,
   checkAudit,
@@ -433,6 +434,7 @@ const CHECKS = [
   checkSigning,
   checkClientCertificates,
   checkAudit,
+  checkDeliveries,
   checkState,
   checkAdmin,
   checkWebhooks,

@@ -15,8 +15,10 @@ import type {
   AdminSettings,
   AggregateSettings,
   ArgumentSettings,
+  AuditSettings,
   ClientAuthentication,
   ContentSettings,
+  DeliverySettings,
   GatewayKey,
   InspectionProfile,
   IssuerSettings,
@@ -93,8 +95,12 @@ export function compileSettings({ file, gateway, tls, signing, watchedFiles, has
     ]),
     state,
     audit: {
-      sinks: audit.sinks.map((sink) =>
-        sink.type === 'file' ? { type: 'file', path: resolve(folder, sink.path) } : { type: 'stdout' },
+      sinks: audit.sinks.flatMap((sink): AuditSettings['sinks'] => {
+        if (sink.type === 'file') return [{ type: sink.type, path: resolve(folder, sink.path) }];
+        return sink.type === 'stdout' ? [{ type: sink.type }] : [];
+      }),
+      deliveries: audit.sinks.flatMap((sink) =>
+        sink.type === 'file' || sink.type === 'stdout' ? [] : [compileDelivery(sink)],
       ),
       durability: audit.durability,
       onFailure: audit.onFailure,
@@ -350,6 +356,21 @@ function compileAdmin(
     publicUrl: publicUrl === undefined ? undefined : new URL(publicUrl),
     issuers: compiled,
     breakGlassToken: breakGlass?.token,
+  };
+}
+
+type DeliveryFile = Exclude<GatewayConfig['audit']['sinks'][number], { readonly type: 'file' | 'stdout' }>;
+
+function compileDelivery(file: DeliveryFile): DeliverySettings {
+  const { type, name = type, url, format, network, plaintext, tls } = file;
+  const written = file.type === 'syslog' ? {} : file.headers;
+  const headers = Object.entries(written).map(([header, value]) => [header.toLowerCase(), value] as const);
+  const key = file.type === 'http' ? file.secret : undefined;
+  return {
+    ...{ type, name, format, network, plaintext, url: new URL(url), tls: compileTls(tls) },
+    headers: Object.fromEntries(headers),
+    secret: key === undefined ? undefined : readWebhookSecret(key),
+    facility: file.type === 'syslog' ? file.facility : 'audit',
   };
 }
 

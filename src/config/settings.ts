@@ -5,6 +5,7 @@
 import type { NETWORK, SettingsOf } from './schema/declarations.js';
 import type {
   AUDIT,
+  DELIVERED,
   DPOP,
   INTROSPECTION,
   ISSUER,
@@ -254,11 +255,25 @@ export type GatewayKey = { readonly id: string; readonly bytes: Uint8Array };
 
 export type AuditSettings = Pick<SettingsOf<typeof AUDIT>, 'durability' | 'onFailure'> & {
   readonly sinks: readonly ({ readonly type: 'file'; readonly path: string } | { readonly type: 'stdout' })[];
+  /** Who gets the lines of the first file sink. */
+  readonly deliveries: readonly DeliverySettings[];
   readonly checkpointEveryMs: number;
   /** When a run goes on in its next file. */
   readonly rotate: { readonly size: number; readonly ageMs: number };
   /** How long files are kept after their last line; `undefined`: for good. */
   readonly retainMs: number | undefined;
+};
+
+/** A receiver of audit lines. */
+export type DeliverySettings = Pick<SettingsOf<typeof DELIVERED>, 'type' | 'format' | 'network'> & {
+  readonly plaintext: 'accepted' | undefined;
+  readonly name: string;
+  readonly url: URL;
+  readonly tls: UpstreamTls;
+  /** Secret values by lower-case name. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly secret: Uint8Array | undefined;
+  readonly facility: Extract<SettingsOf<typeof DELIVERED>, { readonly type: 'syslog' }>['facility'];
 };
 
 /** Where the state that replicas share is kept. The `url` contains the store's credentials and is never shown. */

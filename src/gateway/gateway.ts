@@ -16,6 +16,7 @@ import type { Diagnostic } from '../config/diagnostics.js';
 import { type ConfigWatch, watchConfiguration } from '../config/files.js';
 import { gatewayKeys } from '../config/key-material.js';
 import type { Settings, StateSettings } from '../config/settings.js';
+import { createDeliveries, type Deliveries } from '../delivery/deliveries.js';
 import type { EdgeTables } from '../http/request-checks.js';
 import { redactForRecord } from '../inspection/capture.js';
 import { createFindingReport } from '../inspection/definitions/finding-report.js';
@@ -177,6 +178,8 @@ type Assembly = {
   readonly approvals: ApprovalService;
   /** Who is told that something waits for a reviewer. */
   readonly webhooks: Webhooks;
+  /** Who gets the lines of the audit log. */
+  readonly deliveries: Deliveries;
   updateControls(): void;
   /** Makes a version the current one, in one synchronous step. */
   apply(next: Version): void;
@@ -231,6 +234,7 @@ async function openGateway(
       await closeAll(assembly, listeners);
       return refused;
     }
+    assembly.deliveries.start();
     await assembly.state.start();
     assembly.approvals.start();
     warnOfYoungStore(assembly);
@@ -362,6 +366,7 @@ function assemble(
   const isOwnListener = (socket: Socket): boolean => isConnectedTo(opened.listening, socket);
   const guardedFetch = createGuardedFetch({ isOwnListener });
   const state = openState(settings.state, { ring, now });
+  const deliveries = createDeliveries(settings.audit, { now, emit: observability.emit, isOwnListener });
   const onLeftOut = (issuer: string, clauses: readonly string[]): void => {
     for (const detail of clauses) observability.emit('issuerIncomplete', { issuer, detail });
   };
@@ -430,6 +435,8 @@ function assemble(
       runtimes,
       aggregates,
       auditError: observability.auditError() ?? observability.auditWarning(),
+      deliveries: deliveries.states(),
+      nowMs: now(),
       describePins: drift.describe,
       budgets: policies.budgets,
       approvals: approvalRules(policies),
@@ -488,6 +495,7 @@ function assemble(
   const shared = {
     approvals,
     webhooks,
+    deliveries,
     state,
     counters,
     guardedFetch,
@@ -575,6 +583,7 @@ async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void>
   assembly.webhooks.close();
   await state.close();
   await observability.audit.close();
+  await assembly.deliveries.close();
   await listeners.closeRest();
   await guardedFetch.close();
 }

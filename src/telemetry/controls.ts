@@ -44,6 +44,7 @@ type ControlName =
   | `upstream-identity:${string}`
   | `binding:${string}`
   | 'tls:data'
+  | `audit-delivery:${string}`
   | `inspection:${string}`
   | `endpoint:${string}`;
 
@@ -120,12 +121,16 @@ type UpstreamStatus = {
 };
 
 export type ControlSources = {
+  /** Milliseconds since the epoch. */
+  readonly nowMs: number;
   readonly settings: Settings;
   readonly identity: IssuerStatuses;
   readonly runtimes: { get(upstream: string): UpstreamStatus | undefined; all(): Iterable<UpstreamStatus> };
   readonly aggregates: { countHidden(name: string): number };
   /** `undefined` while every sink works. */
   readonly auditError: string | undefined;
+  /** The receivers of audit lines. */
+  readonly deliveries: readonly DeliverySource[];
   /** Why the pins of an upstream are not as they should be, in words; empty if they are. */
   readonly describePins: (upstream: UpstreamSettings) => readonly string[];
   /** Why the last reload was rejected; `undefined` if the files are those in force. */
@@ -148,6 +153,16 @@ export type ControlSources = {
   readonly approvals: readonly ApprovalRule[];
 };
 
+type DeliverySource = {
+  readonly name: string;
+  /** Why lines wait. */
+  readonly error: string | undefined;
+  readonly waitingBytes: number;
+  /** When the oldest line was written that waits, in milliseconds since the epoch. */
+  readonly waitingSinceMs: number | undefined;
+  readonly refused: { readonly count: number; readonly why: string } | undefined;
+};
+
 /** `rule`: `policy/rule` or `policy/flow`. */
 export type ApprovalRule = { readonly rule: string; readonly terms: ApprovalTerms };
 
@@ -166,6 +181,7 @@ export function refreshControls(controls: Controls, emit: Emit, sources: Control
   if (settings.admin === undefined) controls.set('admin', 'off', 'admin is not configured');
   else controls.set('admin', 'armed');
   setAudit(controls, settings, sources.auditError);
+  for (const delivery of sources.deliveries) setDelivery(controls, emit, delivery, sources.nowMs);
   controls.set('store', sources.store.state, sources.store.reason);
   setBudgets(controls, sources);
   setApprovals(controls, sources);
@@ -310,6 +326,25 @@ function setAudit(controls: Controls, { audit }: Settings, error: string | undef
   if (error !== undefined) controls.set('audit', 'degraded', error);
   else if (audit.onFailure === 'block') controls.set('audit', 'armed', durabilityOf(audit));
   else controls.set('audit', 'degraded', 'audit.onFailure: continue lets calls pass while nothing can be recorded');
+}
+
+/** Lines that wait for longer are a reason to look. */
+const MAX_LAG_MS = 60_000;
+
+/** Whether a receiver of audit lines has them. */
+function setDelivery(controls: Controls, emit: Emit, delivery: DeliverySource, nowMs: number): void {
+  const { name, error, waitingBytes, waitingSinceMs, refused } = delivery;
+  const lagMs = waitingSinceMs === undefined ? 0 : Math.max(0, nowMs - waitingSinceMs);
+  emit('auditDeliveryChecked', { sink: name, waitingBytes, lagSeconds: lagMs / MS_PER_SECOND });
+  const since = waitingSinceMs === undefined ? '' : `; lines since ${new Date(waitingSinceMs).toISOString()} wait`;
+  const reasons = [
+    ...(error === undefined ? [] : [`${error}${since}`]),
+    ...(error === undefined && lagMs > MAX_LAG_MS ? [`it falls behind${since}`] : []),
+    ...(refused === undefined
+      ? []
+      : [`refused since the start: ${countOf(refused.count, 'line')} (${refused.why}), which are in the files alone`]),
+  ];
+  controls.set(`audit-delivery:${name}`, reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; '));
 }
 
 /** What a decision survives before anything leaves, which an armed control promises. */

@@ -165,6 +165,21 @@ export const METRICS = {
     help: 'Sequence number of the last durable line of the first audit sink.',
     labels: [],
   },
+  sallyport_audit_delivered_total: {
+    kind: 'counter',
+    help: 'Audit lines by receiver and result: delivered, or refused by it.',
+    labels: ['sink', 'result'],
+  },
+  sallyport_audit_delivery_waiting_bytes: {
+    kind: 'gauge',
+    help: 'Bytes of audit files that a receiver does not have yet.',
+    labels: ['sink'],
+  },
+  sallyport_audit_delivery_lag_seconds: {
+    kind: 'gauge',
+    help: 'Age of the oldest audit line that a receiver does not have yet; 0 if it has all.',
+    labels: ['sink'],
+  },
   sallyport_blocks: {
     kind: 'gauge',
     help: 'Blocks in force, by kind of target.',

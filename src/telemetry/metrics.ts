@@ -417,6 +417,11 @@ export function createMetrics(
       families.sallyport_control_state.clear();
       for (const [name, state] of controls) writeControl(name, state);
     },
+    auditDelivered: ({ sink, result, count }) => families.sallyport_audit_delivered_total.write(count, sink, result),
+    auditDeliveryChecked({ sink, waitingBytes, lagSeconds }) {
+      families.sallyport_audit_delivery_waiting_bytes.write(waitingBytes, sink);
+      families.sallyport_audit_delivery_lag_seconds.write(lagSeconds, sink);
+    },
     storeChecked: ({ isUnreachable }) => families.sallyport_store_degraded.write(isUnreachable ? 1 : 0),
     blocksCounted: ({ target, count }) => families.sallyport_blocks.write(count, target),
   };

@@ -4,7 +4,7 @@
 // (docs/reference/commands.md#audit; docs/reference/audit.md).
 
 import { createPublicKey } from 'node:crypto';
-import { open, readFile, stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { basename, dirname, relative, resolve } from 'node:path';
 import { type AuditRecord, valueAt } from '../../audit/chain.js';
 import { expandAuditPath, listFilesOf } from '../../audit/folder.js';
@@ -18,7 +18,7 @@ import {
   renderAuditRow,
   shortenRecord,
 } from '../../audit/query.js';
-import { MAX_LINE_BYTES, readLinesOf, STDIN, verifyAuditFiles } from '../../audit/reader.js';
+import { readLinesOf, readNewLines, STDIN, verifyAuditFiles } from '../../audit/reader.js';
 import { readRunName } from '../../audit/run-name.js';
 import type { ChainVerdict, VerifyOptions } from '../../audit/verify.js';
 import { EVENT_TYPES } from '../../config/schema/outputs.js';
@@ -107,31 +107,12 @@ export async function verifyLog(
   return verifyAuditFiles(await logFiles(log, cwd), options, { nameOf, onLine }).catch(rejectUnreadable);
 }
 
-async function readFrom(path: string, offset: number, size: number): Promise<string> {
-  const handle = await open(path, 'r');
-  try {
-    const bytes = Buffer.alloc(Math.min(size - offset, MAX_LINE_BYTES));
-    const { bytesRead } = await handle.read(bytes, 0, bytes.length, offset);
-    return bytes.toString('latin1', 0, bytesRead);
-  } finally {
-    await handle.close();
-  }
-}
-
-/** Where reading a file that is written has come to. */
-type FollowedFile = { offset: number; rest: string };
-
 /** Complete lines that were added to a file. */
-async function* newLines(path: string, followed: FollowedFile): AsyncGenerator<string> {
-  const { size } = await stat(path);
-  // Another file took its place.
-  if (size < followed.offset) Object.assign(followed, { offset: 0, rest: '' });
-  while (followed.offset < size) {
-    const text = await readFrom(path, followed.offset, size);
-    if (text === '') return;
-    followed.offset += text.length;
-    const lines = (followed.rest + text).split('\n');
-    followed.rest = lines.pop() ?? '';
+async function* newLines(path: string, followed: { offset: number }): AsyncGenerator<string> {
+  for (;;) {
+    const { lines, start, end } = await readNewLines(path, followed.offset);
+    followed.offset = end;
+    if (start === end) return;
     yield* lines;
   }
 }
@@ -148,13 +129,13 @@ export async function* followLines(
   wait: AuditFilePorts['wait'],
   fromStart = false,
 ): AsyncGenerator<string> {
-  const followed = new Map<string, FollowedFile>();
-  for (const file of fromStart ? [] : await list()) followed.set(file, { offset: (await stat(file)).size, rest: '' });
+  const followed = new Map<string, { offset: number }>();
+  for (const file of fromStart ? [] : await list()) followed.set(file, { offset: (await stat(file)).size });
   for (let goesOn = true; goesOn; ) {
     goesOn = await wait(FOLLOW_EVERY_MS);
     const files = await list().catch(() => []);
     for (const file of files.slice(-MAX_FOLLOWED)) {
-      const known = followed.get(file) ?? { offset: 0, rest: '' };
+      const known = followed.get(file) ?? { offset: 0 };
       followed.set(file, known);
       try {
         yield* newLines(file, known);

@@ -52,7 +52,9 @@ export function checkAudit({ audit }: GatewayConfig, report: ReportDiagnostic): 
   if (promised === 'synced' && !sinks.some(({ type }) => type === 'file')) {
     report(['audit', 'durability'], '"synced" needs a sink of type file', 'conflict');
   }
-  const isDurable = sinks.some((sink) => sink.type === 'file' || sink.durability === 'handed-over');
+  const isDurable = sinks.some(
+    (sink) => sink.type === 'file' || (sink.type === 'stdout' && sink.durability === 'handed-over'),
+  );
   if (isDurable || onFailure !== 'block') return;
   const message = 'stdout alone with "onFailure: block" needs "durability: handed-over"';
   const suggestion = '{type: stdout, durability: handed-over}';

@@ -135,7 +135,8 @@ function checkUpstreamAuthentication(
   checkIdentity([...at, 'identity'], upstream, report);
 }
 
-function isReserved(header: string): boolean {
+/** True for a header, in lower case, that the gateway or the connection sets. */
+export function isReserved(header: string): boolean {
   return RESERVED_HEADERS.has(header) || RESERVED_PREFIXES.some((prefix) => header.startsWith(prefix));
 }
 
@@ -209,9 +210,10 @@ function checkExchange(path: FilePath, upstream: Upstream, report: ReportDiagnos
   }
 }
 
-function checkTls(path: FilePath, { tls, url }: Upstream, report: ReportDiagnostic): void {
-  if (Object.keys(tls).length > 0 && url.startsWith('http:')) {
-    report(path, 'this upstream is reached by plain http', 'conflict', { at: 'key' });
+/** TLS settings go with a URL of TLS, and a certificate with its key. */
+export function checkTls(path: FilePath, { tls, url }: Pick<Upstream, 'tls' | 'url'>, report: ReportDiagnostic): void {
+  if (Object.keys(tls).length > 0 && /^(?:http|tcp):/.test(url)) {
+    report(path, 'this URL is reached without TLS', 'conflict', { at: 'key' });
   }
   for (const [key, other] of [
     ['cert', 'key'],

@@ -10,6 +10,8 @@ import {
   list,
   literal,
   moved,
+  NAME_PATTERN,
+  NAME_TITLE,
   NETWORK,
   named,
   oneOfStrings,
@@ -18,6 +20,7 @@ import {
   published,
   record,
   SCOPE_PATTERN,
+  type SecretReference,
   type SettingsOf,
   scopeList,
   secret,
@@ -28,7 +31,7 @@ import {
   unavailable,
   union,
 } from './declarations.js';
-import { AGGREGATE_SCHEMA, FILE, UPSTREAM_SCHEMA } from './upstream.js';
+import { AGGREGATE_SCHEMA, CLIENT_TLS, FILE, HEADER_NAME, UPSTREAM_SCHEMA } from './upstream.js';
 
 export const PII_ACTIONS = ['off', 'flag', 'redact', 'block'] as const;
 export const PII_KINDS = ['card', 'iban', 'ssn'] as const;
@@ -335,11 +338,94 @@ export const STATE = union(
   { default: { type: 'memory' } },
 );
 
+/** What every receiver of audit lines has. */
+const DELIVERY = {
+  name: Type.Optional(
+    Type.String({
+      title: NAME_TITLE,
+      pattern: NAME_PATTERN,
+      description: 'Name of the receiver in metrics, controls and the file that has its position; by default its type.',
+    }),
+  ),
+  format: oneOfStrings(
+    'Form of a line: as it is in the file, or an event of the Open Cybersecurity Schema Framework that has the line in `raw_data`.',
+    ['native', 'ocsf'],
+    { default: 'native' },
+  ),
+  network: NETWORK,
+  plaintext: Type.Optional(PLAINTEXT),
+  tls: CLIENT_TLS,
+};
+
+/** Headers with the values of secrets. */
+function secretHeaders(description: string) {
+  return Type.Unsafe<Readonly<Record<string, SecretReference>>>({
+    type: 'object',
+    description,
+    propertyNames: HEADER_NAME,
+    additionalProperties: secret('Complete value of the header.', 'header-value'),
+    default: {},
+  });
+}
+
+const HEADERS = secretHeaders('Headers of every request, such as `Authorization`.');
+const HTTP_URL = 'https, or http on loopback or, with `plaintext: accepted`, in a private network';
+
+const DELIVERIES = [
+  record(
+    'A receiver of syslog messages (RFC 5424) over TLS or TCP. Needs a sink of type file.',
+    {
+      type: tag('syslog'),
+      url: text(
+        '`tls://host:6514`, or `tcp://host:601` on loopback or, with `plaintext: accepted`, in a private network.',
+      ),
+      facility: oneOfStrings(
+        'Facility of the messages.',
+        [
+          ...(['audit', 'auth', 'authpriv', 'daemon', 'user', 'local0', 'local1'] as const),
+          ...(['local2', 'local3', 'local4', 'local5', 'local6', 'local7'] as const),
+        ],
+        { default: 'audit' },
+      ),
+      ...DELIVERY,
+    },
+    { title: 'a sink of type syslog' },
+  ),
+  record(
+    'A receiver of OpenTelemetry logs (OTLP/HTTP, JSON). Needs a sink of type file.',
+    {
+      type: tag('otlp'),
+      url: text(`The whole URL, such as \`https://collector:4318/v1/logs\`: ${HTTP_URL}.`),
+      headers: HEADERS,
+      ...DELIVERY,
+    },
+    { title: 'a sink of type otlp' },
+  ),
+  record(
+    'A receiver of batches of lines (`application/x-ndjson`, POST). Needs a sink of type file.',
+    {
+      type: tag('http'),
+      url: text(`The URL: ${HTTP_URL}.`),
+      headers: HEADERS,
+      secret: Type.Optional(
+        secret(
+          'Key that batches are signed with, as Standard Webhooks defines it: 24 to 64 bytes as base64, with or without `whsec_` in front.',
+          'webhook-secret',
+        ),
+      ),
+      ...DELIVERY,
+    },
+    { title: 'a sink of type http' },
+  ),
+] as const;
+
+export const DELIVERED = union('type', 'A receiver.', DELIVERIES);
+
 export const AUDIT = record(
   'The audit log.',
   {
     sinks: list(
-      'Destinations; each receives every event.',
+      'Destinations; each receives every event. Those of the types file and stdout say when a decision counts; the others get the lines of the first file sink behind it, and delay no call.',
       union('type', 'Type of the destination.', [
         record(
           'Files, of each run its own; `audit.durability` says when a line in them counts.',
@@ -363,6 +449,7 @@ export const AUDIT = record(
           },
           { title: 'a sink of type stdout' },
         ),
+        ...DELIVERIES,
       ]),
       { minItems: 1, default: [{ type: 'file', path: './audit.jsonl' }] },
     ),

@@ -24,7 +24,7 @@ import {
   union,
 } from './declarations.js';
 
-const HEADER_NAME: Schema = {
+export const HEADER_NAME: Schema = {
   type: 'string',
   title: 'the name of an HTTP header',
   pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$",
@@ -90,9 +90,9 @@ const TOKEN_EXCHANGE = record(
 
 export const FILE = { [MEANING]: 'file-content' } as const;
 
-/** TLS of the connection: how the server is verified, and the client certificate. */
-const UPSTREAM_TLS = record(
-  'TLS verification of the upstream, and the client certificate of the gateway. Only with an https `url`.',
+/** TLS of a connection: how the server is verified, and the client certificate. */
+export const CLIENT_TLS = record(
+  'TLS verification of the server, and the client certificate of the gateway. Only with a `url` of TLS.',
   {
     ca: Type.Optional(
       text("File of the certificate authorities (PEM) that are trusted instead of the system's.", FILE),
@@ -397,7 +397,7 @@ export const UPSTREAM_SCHEMA = record('One MCP server behind the gateway.', {
     'Whether clients may declare the Apps extension, if rules let their caller read a `ui://` resource of the lock file. The gateway then lists twice, with and without the declaration, because servers may offer different definitions; both are pinned. Pins that were fetched without this setting lack what such clients are shown, which then counts as changed.',
     false,
   ),
-  tls: UPSTREAM_TLS,
+  tls: CLIENT_TLS,
   identity: Type.Optional(IDENTITY),
   pinning: PINNING,
   arguments: ARGUMENTS,

@@ -1,0 +1,70 @@
+// Checks on the receivers of audit lines that a schema cannot express: they read the files of a file sink, each has a
+// name of its own, and their URLs obey the rules of upstreams. Reports diagnostics and changes nothing.
+// docs/reference/audit.md#delivery
+
+import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
+import type { GatewayConfig } from '../schema/gateway.js';
+import { checkOrigin } from './addresses.js';
+import { checkTls, isReserved } from './upstreams.js';
+
+type Sink = GatewayConfig['audit']['sinks'][number];
+type Delivered = Exclude<Sink, { readonly type: 'file' | 'stdout' }>;
+
+/** Checks every sink that gets what a file sink has written. */
+export function checkDeliveries(file: GatewayConfig, report: ReportDiagnostic): void {
+  const { sinks } = file.audit;
+  const names = new Set<string>();
+  for (const [index, sink] of sinks.entries()) {
+    if (sink.type === 'file' || sink.type === 'stdout') continue;
+    const at = ['audit', 'sinks', index];
+    const { type, name = type } = sink;
+    if (!sinks.some((other) => other.type === 'file')) {
+      const message = `a sink of type ${type} needs one of type file: it delivers what that has written`;
+      const suggestion = '{type: file, path: ./audit.jsonl}';
+      report(at, message, 'missing-key', { suggestion });
+    }
+    if (names.has(name)) report([...at, 'name'], `another sink has the name "${name}": give each its own`, 'conflict');
+    names.add(name);
+    checkUrlOf(file, at, sink, report);
+    checkTls([...at, 'tls'], sink, report);
+    if (sink.type !== 'syslog') checkHeaders([...at, 'headers'], sink.headers, report);
+  }
+}
+
+function checkHeaders(path: FilePath, headers: Readonly<Record<string, unknown>>, report: ReportDiagnostic): void {
+  for (const name of Object.keys(headers)) {
+    const header = name.toLowerCase();
+    if (isReserved(header) || header.startsWith('webhook-'))
+      report([...path, name], 'the gateway sets this header itself', 'conflict');
+  }
+}
+
+/** The schemes of syslog and those whose rules they have. */
+const SYSLOG_SCHEMES: readonly (readonly [string, string])[] = [
+  ['tls:', 'https:'],
+  ['tcp:', 'http:'],
+];
+
+function checkUrlOf(file: GatewayConfig, at: FilePath, sink: Delivered, report: ReportDiagnostic): void {
+  const { network, plaintext } = sink;
+  const reach = { owner: at, network, plaintext };
+  const path = [...at, 'url'];
+  if (sink.type !== 'syslog') {
+    checkOrigin(file, path, sink.url, reach, report);
+    return;
+  }
+  const scheme = SYSLOG_SCHEMES.find(([own]) => sink.url.startsWith(`${own}//`));
+  const url = scheme && URL.canParse(sink.url) ? new URL(sink.url) : undefined;
+  if (scheme === undefined || url === undefined || url.port === '' || !['', '/'].includes(url.pathname + url.search)) {
+    report(path, 'expected tls:// or tcp://, a host and a port, such as tls://logs.example.com:6514');
+    return;
+  }
+  const [own, web] = scheme;
+  const inSyslog = (text: string): string => text.replaceAll('plain http', 'plain TCP').replaceAll('https', 'tls');
+  checkOrigin(file, path, sink.url.replace(own, web), reach, (where, message, rule, more) =>
+    report(where, inSyslog(message), rule, {
+      ...more,
+      suggestion: more?.suggestion?.replace(/^https:/, 'tls:').replace(/^http:/, 'tcp:'),
+    }),
+  );
+}

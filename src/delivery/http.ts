@@ -1,0 +1,162 @@
+// Receivers that are reached by HTTP: batches of lines, signed where a key is configured, and OpenTelemetry's logs
+// (OTLP/HTTP with JSON). Addresses are those that upstreams may have; redirects are not followed.
+// docs/reference/audit.md#delivery; opentelemetry.io/docs/specs/otlp; standardwebhooks.com.
+
+import { createHash } from 'node:crypto';
+import { hostname } from 'node:os';
+import { type AuditRecord, valueAt } from '../audit/chain.js';
+import type { DeliverySettings } from '../config/settings.js';
+import { isObject, type Json, parseObject } from '../protocol/jsonrpc.js';
+import { messageAuthenticator } from '../state/derived-keys.js';
+import type { FetchRule, GuardedFetch } from '../upstream/safe-fetch.js';
+import type { Attempt, Line, Receiver } from './delivery.js';
+import { ocsfEvent, severityOf } from './ocsf.js';
+
+const TIMEOUT_MS = 15_000;
+/** Of a response: what a receiver says of lines that it did not take. */
+const MAX_RESPONSE_BYTES = 64 * 1024;
+const MS_PER_SECOND = 1_000;
+const NS_PER_MS = '000000';
+
+/** Statuses that say of a batch that it is not taken as it is: smaller ones, or others, may be. */
+const REFUSING: ReadonlySet<number> = new Set([400, 413, 415, 422]);
+
+/** A line as a receiver gets it. */
+export function renderLine(line: Line, format: DeliverySettings['format']): string {
+  return format === 'native' ? line.text : JSON.stringify(ocsfEvent(line));
+}
+
+type Post = {
+  readonly contentType: string;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+function ruleOf({ network, plaintext }: DeliverySettings): FetchRule {
+  return { network, plaintext, maxBytes: MAX_RESPONSE_BYTES, timeoutMs: TIMEOUT_MS };
+}
+
+function headersOf({ headers }: DeliverySettings, request: Post): Readonly<Record<string, string>> {
+  return { 'content-type': request.contentType, ...request.headers, ...headers };
+}
+
+const DELIVERED: Attempt = { outcome: 'delivered' };
+const LAST_SUCCESS = 299;
+
+/** What a status says of a batch. */
+function attemptOf(status: number): Attempt {
+  if (status <= LAST_SUCCESS) return DELIVERED;
+  return { outcome: REFUSING.has(status) ? 'refused' : 'failed', why: `answered with status ${status}` };
+}
+
+/**
+ * Posts batches as lines of JSON. Each has an id that is the same when it is sent again, and with a key a signature as
+ * Standard Webhooks has it.
+ */
+export function createHttpReceiver(settings: DeliverySettings, fetch: GuardedFetch, now: () => number): Receiver {
+  const sign = settings.secret === undefined ? undefined : messageAuthenticator(settings.secret);
+  return {
+    async send(lines) {
+      const body = `${lines.map((line) => renderLine(line, settings.format)).join('\n')}\n`;
+      const id = createHash('sha256').update(body).digest('base64url');
+      const timestamp = String(Math.floor(now() / MS_PER_SECOND));
+      const signature = sign?.(`${id}.${timestamp}.${body}`);
+      const signed = signature === undefined ? {} : { 'webhook-signature': `v1,${signature}` };
+      const own = { 'webhook-id': id, 'webhook-timestamp': timestamp, ...signed };
+      const headers = headersOf(settings, { contentType: 'application/x-ndjson', headers: own });
+      const outcome = await fetch.postMessage(settings.url, { headers, body }, ruleOf(settings));
+      return outcome.ok ? attemptOf(outcome.status) : { outcome: 'failed', why: outcome.detail };
+    },
+    close: () => fetch.close(),
+  };
+}
+
+const INFO = { severityNumber: 9, severityText: 'INFO' };
+const WARN = { severityNumber: 13, severityText: 'WARN' };
+const ERROR = { severityNumber: 17, severityText: 'ERROR' };
+const MEDIUM = 3;
+
+function otlpSeverity(record: AuditRecord): typeof INFO {
+  const severity = severityOf(record);
+  if (severity > MEDIUM) return ERROR;
+  return severity === MEDIUM ? WARN : INFO;
+}
+
+/** Attributes of a log record and the members that they have. */
+const ATTRIBUTES: readonly (readonly [name: string, ...path: string[]])[] = [
+  ['sallyport.event.id', 'id'],
+  ['sallyport.event.type', 'type'],
+  ['sallyport.epoch', 'gateway', 'epoch'],
+  ['sallyport.decision.id', 'decision', 'id'],
+  ['sallyport.decision.verdict', 'decision', 'verdict'],
+  ['sallyport.upstream', 'target', 'upstream'],
+  ['mcp.method.name', 'target', 'method'],
+  ['enduser.id', 'actor', 'sub'],
+];
+
+function attributesOf(record: AuditRecord): Json[] {
+  const reasons = valueAt(record, 'decision', 'reasons');
+  const all: (readonly [string, unknown])[] = [
+    ...ATTRIBUTES.map(([name, ...path]) => [name, valueAt(record, ...path)] as const),
+    ['gen_ai.tool.name', valueAt(record, 'target', 'method') === 'tools/call' && valueAt(record, 'target', 'name')],
+    ['error.type', Array.isArray(reasons) && reasons[0]],
+  ];
+  return all.flatMap(([key, value]) => (typeof value === 'string' ? [{ key, value: { stringValue: value } }] : []));
+}
+
+const TRACE_ID = /^[0-9a-f]{32}$/;
+const SPAN_ID = /^[0-9a-f]{16}$/;
+
+function traceOf(record: AuditRecord): { readonly traceId?: string; readonly spanId?: string } {
+  const traceId = valueAt(record, 'trace', 'trace_id');
+  const spanId = valueAt(record, 'trace', 'span_id');
+  if (typeof traceId !== 'string' || !TRACE_ID.test(traceId)) return {};
+  return typeof spanId === 'string' && SPAN_ID.test(spanId) ? { traceId, spanId } : { traceId };
+}
+
+function logRecord(line: Line, format: DeliverySettings['format'], nowMs: number): Json {
+  const { record = {} } = line;
+  const ms = Date.parse(String(record['time']));
+  return {
+    timeUnixNano: `${Number.isNaN(ms) ? nowMs : ms}${NS_PER_MS}`,
+    observedTimeUnixNano: `${nowMs}${NS_PER_MS}`,
+    ...otlpSeverity(record),
+    eventName: `sallyport.${String(record['type'] ?? 'unknown')}`,
+    body: { stringValue: renderLine(line, format) },
+    attributes: attributesOf(record),
+    ...traceOf(record),
+  };
+}
+
+/** Sends batches as OpenTelemetry logs; the line is the body. */
+export function createOtlpReceiver(settings: DeliverySettings, fetch: GuardedFetch, now: () => number): Receiver {
+  const resource = {
+    attributes: [
+      { key: 'service.name', value: { stringValue: 'sallyport' } },
+      { key: 'host.name', value: { stringValue: hostname() } },
+    ],
+  };
+  return {
+    async send(lines) {
+      const nowMs = now();
+      const logRecords = lines.map((line) => logRecord(line, settings.format, nowMs));
+      const scopeLogs = [{ scope: { name: 'sallyport.audit' }, logRecords }];
+      const body = JSON.stringify({ resourceLogs: [{ resource, scopeLogs }] });
+      const headers = headersOf(settings, { contentType: 'application/json' });
+      const outcome = await fetch.postForm(settings.url, { headers, body }, ruleOf(settings));
+      if (!outcome.ok) return { outcome: 'failed', why: outcome.detail };
+      return outcome.status <= LAST_SUCCESS ? readPartialSuccess(outcome.bytes) : attemptOf(outcome.status);
+    },
+    close: () => fetch.close(),
+  };
+}
+
+/** A receiver may take a batch but for some of its records (OTLP, partial success). */
+function readPartialSuccess(bytes: Uint8Array): Attempt {
+  const answer = bytes.length === 0 ? {} : parseObject(Buffer.from(bytes).toString('utf8'));
+  const partial = answer?.['partialSuccess'];
+  if (!isObject(partial)) return DELIVERED;
+  const refused = Number(partial['rejectedLogRecords'] ?? 0);
+  if (!(refused > 0)) return DELIVERED;
+  const { errorMessage: why } = partial;
+  return { outcome: 'delivered', refused, ...(typeof why === 'string' && { why }) };
+}

@@ -1,0 +1,221 @@
+// The lines of the audit log at receivers: in order and complete, again after a failure, and without delaying a call.
+// Receivers are servers of this process; test/system/siem.test.ts has real ones.
+
+import { createHmac, randomBytes } from 'node:crypto';
+import { createServer as createHttpServer, type IncomingMessage } from 'node:http';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { type AttackRig, UPSTREAM } from '../support/gateway.js';
+import type { JsonObject } from '../support/json.js';
+import { PATIENT } from '../support/timing.js';
+import { callStateless } from '../support/wire-client.js';
+import { withGateway } from '../support/with-gateway.js';
+
+const READ = { id: 'one' };
+
+type Request = { readonly headers: IncomingMessage['headers']; readonly body: string };
+type Answer = (request: Request, count: number) => { readonly status: number; readonly body?: string };
+
+const open: { close(): unknown }[] = [];
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((server) => server.close()));
+});
+
+async function portOf(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
+}
+
+/** A receiver over HTTP. `answer` gets every request and how many came before. */
+async function startReceiver(answer: Answer = () => ({ status: 200 })) {
+  const requests: Request[] = [];
+  const server = createHttpServer(async (request, response) => {
+    let body = '';
+    for await (const chunk of request) body += String(chunk);
+    const received = { headers: request.headers, body };
+    const { status, body: text = '' } = answer(received, requests.length);
+    requests.push(received);
+    response.writeHead(status).end(text);
+  });
+  open.push({ close: () => server.close() });
+  return { url: `http://127.0.0.1:${await portOf(server)}/logs`, requests };
+}
+
+const sinksOf = (sink: string): string => `audit: {sinks: [{type: file, path: ./audit.jsonl}, ${sink}]}`;
+
+/** The lines of the file so far. */
+async function written(rig: AttackRig): Promise<readonly string[]> {
+  return (await rig.gateway.audit()).map(({ id }) => String(id));
+}
+
+async function call(rig: AttackRig): Promise<void> {
+  await callStateless(rig.as(await rig.gateway.token(UPSTREAM)), 'read_record', READ);
+}
+
+const idOf = (line: string): string => (JSON.parse(line) as { readonly id: string }).id;
+const linesOf = (requests: readonly Request[]): readonly string[] =>
+  requests.flatMap(({ body }) => body.trimEnd().split('\n'));
+
+describe('a sink of type http', () => {
+  it('[AD-01] gets every line once and in order, as it is in the file, and signed', async () => {
+    const receiver = await startReceiver();
+    const key = randomBytes(32);
+    const audit = sinksOf(
+      `{type: http, url: "${receiver.url}", network: loopback, secret: {env: KEY}, headers: {Authorization: {env: TOKEN}}}`,
+    );
+    const token = `Token ${randomBytes(8).toString('hex')}`;
+    await withGateway({ audit, env: { KEY: key.toString('base64'), TOKEN: token } }, async (rig) => {
+      await call(rig);
+      await vi.waitFor(async () => {
+        const ids = await written(rig);
+        expect(linesOf(receiver.requests).map(idOf)).toEqual(ids);
+        expect(ids.length).toBeGreaterThan(2);
+      }, PATIENT);
+      const [first] = receiver.requests;
+      const { 'webhook-id': id, 'webhook-timestamp': time, 'webhook-signature': signature } = first?.headers ?? {};
+      const digest = createHmac('sha256', key).update(`${id}.${time}.${first?.body}`).digest('base64');
+      expect([signature, first?.headers.authorization]).toEqual([`v1,${digest}`, token]);
+      expect(await rig.gateway.metrics()).toContain('sallyport_audit_delivered_total{sink="http",result="delivered"}');
+    });
+  });
+
+  it('[AD-02] gets what waited while it was away, and calls pass meanwhile', async () => {
+    let isAway = true;
+    const taken: string[] = [];
+    const receiver = await startReceiver((request) => {
+      if (!isAway) taken.push(...linesOf([request]));
+      return { status: isAway ? 503 : 204 };
+    });
+    const audit = sinksOf(`{type: http, name: siem, url: "${receiver.url}", network: loopback}`);
+    await withGateway({ audit }, async (rig) => {
+      await call(rig);
+      await vi.waitFor(async () => {
+        expect(receiver.requests.length).toBeGreaterThan(0);
+        expect(await rig.gateway.metrics()).toMatch(
+          /sallyport_control_state\{control="audit-delivery:siem",state="degraded"\} 1/,
+        );
+      }, PATIENT);
+      await call(rig);
+      isAway = false;
+      await vi.waitFor(async () => {
+        expect(taken.map(idOf)).toEqual(await written(rig));
+      }, PATIENT);
+    });
+  });
+
+  it('[AD-03] may refuse a line, which costs that line alone and is counted', async () => {
+    let poison: string | undefined;
+    const taken: string[] = [];
+    const receiver = await startReceiver(({ body }) => {
+      const lines = body.trimEnd().split('\n');
+      poison ??= lines.map((line) => idOf(line))[1];
+      if (lines.some((line) => idOf(line) === poison)) return { status: 400 };
+      taken.push(...lines.map(idOf));
+      return { status: 200 };
+    });
+    const audit = sinksOf(`{type: http, url: "${receiver.url}", network: loopback}`);
+    await withGateway({ audit }, async (rig) => {
+      await call(rig);
+      await vi.waitFor(async () => {
+        const ids = await written(rig);
+        expect(ids.length).toBeGreaterThan(2);
+        expect(taken).toEqual(ids.filter((id) => id !== poison));
+      }, PATIENT);
+      await vi.waitFor(
+        async () =>
+          expect(await rig.gateway.metrics()).toContain(
+            'sallyport_audit_delivered_total{sink="http",result="refused"} 1',
+          ),
+        PATIENT,
+      );
+    });
+  });
+});
+
+describe('a sink of type otlp', () => {
+  it('[AD-04] gets log records with the line as their body, and OCSF events where they are chosen', async () => {
+    const receiver = await startReceiver(() => ({ status: 200, body: '{}' }));
+    const audit = sinksOf(`{type: otlp, url: "${receiver.url}", network: loopback, format: ocsf}`);
+    await withGateway({ audit }, async (rig) => {
+      await call(rig);
+      await vi.waitFor(async () => {
+        const records = receiver.requests.flatMap(({ body }) => {
+          const { resourceLogs } = JSON.parse(body) as {
+            resourceLogs: { scopeLogs: { logRecords: JsonObject[] }[] }[];
+          };
+          return resourceLogs.flatMap(({ scopeLogs }) => scopeLogs.flatMap(({ logRecords }) => logRecords));
+        });
+        const events = records.map(
+          ({ body }) => JSON.parse((body as { stringValue: string }).stringValue) as JsonObject,
+        );
+        expect(events.map((event) => idOf(String(event['raw_data'])))).toEqual(await written(rig));
+        expect(new Set(events.map((event) => event['class_uid']))).toEqual(new Set([6003]));
+        const named = records.map(({ eventName }) => eventName);
+        expect(named).toContain('sallyport.mcp.outcome');
+      }, PATIENT);
+    });
+  });
+
+  it('[AD-04] may say that it did not take some records', async () => {
+    const answer = JSON.stringify({ partialSuccess: { rejectedLogRecords: '2', errorMessage: 'too old' } });
+    const receiver = await startReceiver((_, count) => ({ status: 200, body: count === 0 ? answer : '' }));
+    const audit = sinksOf(`{type: otlp, url: "${receiver.url}", network: loopback}`);
+    await withGateway({ audit }, async (rig) => {
+      await vi.waitFor(
+        async () =>
+          expect(await rig.gateway.metrics()).toContain(
+            'sallyport_audit_delivered_total{sink="otlp",result="refused"} 2',
+          ),
+        PATIENT,
+      );
+    });
+  });
+});
+
+/** A receiver of syslog. A connection that `breaks` is cut off after some bytes. */
+async function startSyslog(breaks: (count: number) => boolean = () => false) {
+  const received: string[] = [];
+  let count = 0;
+  const server = createServer((socket: Socket) => {
+    const isBroken = breaks(count);
+    count += 1;
+    let text = '';
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk) => {
+      text += String(chunk);
+      if (isBroken) socket.resetAndDestroy();
+    });
+    socket.on('end', () => received.push(text));
+  });
+  open.push({ close: () => server.close() });
+  return { url: `tcp://127.0.0.1:${await portOf(server)}`, received };
+}
+
+/** The messages of octet-counted text (RFC 6587 §3.4.1). */
+function framesOf(text: string): readonly string[] {
+  const frames = [];
+  for (let rest = text; rest !== ''; ) {
+    const [length = ''] = rest.split(' ', 1);
+    frames.push(rest.slice(length.length + 1, length.length + 1 + Number(length)));
+    rest = rest.slice(length.length + 1 + Number(length));
+  }
+  return frames;
+}
+
+describe('a sink of type syslog', () => {
+  it('[AD-05] gets RFC 5424 messages, and again what a broken connection may have lost', async () => {
+    const receiver = await startSyslog((count) => count === 0);
+    const audit = sinksOf(`{type: syslog, url: "${receiver.url}", network: loopback, facility: local3}`);
+    await withGateway({ audit }, async (rig) => {
+      await call(rig);
+      await vi.waitFor(async () => {
+        const frames = receiver.received.flatMap(framesOf);
+        const ids = frames.map((frame) => idOf(frame.slice(frame.indexOf('{'))));
+        expect(ids).toEqual(await written(rig));
+        expect(ids.length).toBeGreaterThan(2);
+        for (const frame of frames)
+          expect(frame).toMatch(/^<15[5-7]>1 \d{4}-[\d-]+T[\d:.]+Z \S+ sallyport \S+ \S+ - \{/);
+      }, PATIENT);
+    });
+  });
+});

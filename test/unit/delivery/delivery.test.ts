@@ -1,0 +1,128 @@
+// The delivery of audit files: what a receiver has is delivered no second time, and what it may not have is, over the
+// end of a process, a rotation, a torn line and a receiver that refuses everything.
+
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type Attempt, type Delivery, type Line, startDelivery } from '../../../src/delivery/delivery.js';
+import { positionPath } from '../../../src/delivery/position.js';
+import { PATIENT } from '../../support/timing.js';
+
+const FIRST = 'audit-20300101T000000000Z-aaaaaaaa.jsonl';
+const SECOND = 'audit-20300102T000000000Z-bbbbbbbb.jsonl';
+const THIRD = 'audit-20300103T000000000Z-cccccccc.jsonl';
+
+let folder: string;
+let running: Delivery[] = [];
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sallyport-delivery-'));
+});
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((delivery) => delivery.close()));
+  running = [];
+  await rm(folder, { recursive: true });
+});
+
+const line = (id: string): string => `{"id":"${id}","time":"2030-01-01T00:00:00.000Z","type":"lifecycle"}\n`;
+const put = (file: string, ...ids: readonly string[]): Promise<void> =>
+  appendFile(join(folder, file), ids.map(line).join(''));
+const idsOf = (lines: readonly Line[]): readonly string[] => lines.map(({ record }) => String(record?.['id']));
+
+/** A delivery to a receiver that takes what `answer` says. */
+function start(answer: (ids: readonly string[]) => Attempt = () => ({ outcome: 'delivered' })) {
+  const taken: string[] = [];
+  const counts = { delivered: 0, refused: 0 };
+  const delivery = startDelivery({
+    name: 'siem',
+    auditPath: join(folder, 'audit.jsonl'),
+    now: Date.now,
+    onLines(result, count) {
+      counts[result] += count;
+    },
+    receiver: {
+      async send(lines) {
+        const attempt = answer(idsOf(lines));
+        if (attempt.outcome === 'delivered') taken.push(...idsOf(lines));
+        return attempt;
+      },
+      close: async () => undefined,
+    },
+  });
+  running.push(delivery);
+  return { taken, counts, delivery };
+}
+
+const has = (taken: readonly string[], ...ids: readonly string[]): Promise<void> =>
+  vi.waitFor(() => expect(taken).toEqual(ids), PATIENT);
+
+describe('delivery', () => {
+  it('begins with the newest file, and goes on in those that follow', async () => {
+    await put(FIRST, 'old');
+    await put(SECOND, 'one');
+    const { taken } = start();
+    await has(taken, 'one');
+    await put(SECOND, 'two');
+    await put(THIRD, 'three');
+    await has(taken, 'one', 'two', 'three');
+  });
+
+  it('goes on after a restart with what the receiver does not have, also of a file that is no longer written', async () => {
+    await put(FIRST, 'one');
+    const before = start((ids) =>
+      ids.includes('two') ? { outcome: 'failed', why: 'away' } : { outcome: 'delivered' },
+    );
+    await has(before.taken, 'one');
+    await put(FIRST, 'two');
+    await vi.waitFor(() => expect(before.delivery.state().error).toBe('away'), PATIENT);
+    await before.delivery.close();
+    await put(SECOND, 'three');
+    await has(start().taken, 'two', 'three');
+  });
+
+  it('delivers everything again where the position cannot be read', async () => {
+    await put(FIRST, 'one');
+    const before = start();
+    await has(before.taken, 'one');
+    await before.delivery.close();
+    await put(SECOND, 'two');
+    await writeFile(positionPath(join(folder, 'audit.jsonl'), 'siem'), '{"from":');
+    await has(start().taken, 'one', 'two');
+  });
+
+  it('leaves a line without its end until it has one', async () => {
+    await put(FIRST, 'one');
+    await appendFile(join(folder, FIRST), line('two').slice(0, 20));
+    const { taken, delivery } = start();
+    await has(taken, 'one');
+    expect(await delivery.hasDelivered(join(folder, FIRST))).toBe(true);
+    await appendFile(join(folder, FIRST), line('two').slice(20));
+    await has(taken, 'one', 'two');
+  });
+
+  it('passes over single lines that are refused, and names why', async () => {
+    await put(FIRST, 'one', 'bad', 'two', 'worse', 'three');
+    const { taken, counts, delivery } = start((ids) =>
+      ids.some((id) => ['bad', 'worse'].includes(id)) ? { outcome: 'refused', why: 'no' } : { outcome: 'delivered' },
+    );
+    await has(taken, 'one', 'two', 'three');
+    await vi.waitFor(() => expect(counts).toEqual({ delivered: 3, refused: 2 }), PATIENT);
+    expect(delivery.state().refused).toEqual({ count: 2, why: 'no' });
+  });
+
+  it('does not run through all files at a receiver that refuses everything', async () => {
+    await put(FIRST, ...Array.from({ length: 100 }, (_, index) => String(index)));
+    const { counts, delivery } = start(() => ({ outcome: 'refused', why: 'no' }));
+    await vi.waitFor(() => expect(delivery.state().error).toContain('refuses every line'), PATIENT);
+    expect(counts).toEqual({ delivered: 0, refused: 11 });
+  });
+
+  it('keeps its position without what was delivered a moment before being lost', async () => {
+    await put(FIRST, 'one');
+    const { taken, delivery } = start();
+    await has(taken, 'one');
+    await delivery.close();
+    const position = await readFile(positionPath(join(folder, 'audit.jsonl'), 'siem'), 'utf8');
+    expect(JSON.parse(position)).toEqual({ from: FIRST, files: { [FIRST]: line('one').length } });
+  });
+});
