@@ -37,7 +37,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   delivery: ['audit', 'upstream'],
   admin: ['telemetry', 'approvals'],
   stdio: ['http'],
-  cli: ['config', 'audit', 'auth', 'stdio', 'upstream'],
+  cli: ['config', 'audit', 'auth', 'delivery', 'stdio', 'upstream'],
   dev: ['http', 'upstream'],
 };
 

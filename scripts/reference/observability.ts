@@ -9,6 +9,7 @@ import {
 } from '../../src/audit/audit.js';
 import { MAX_LINES_BETWEEN_CHECKPOINTS, VERIFIER_MAX_INTERVALS } from '../../src/audit/chain.js';
 import { CALL_RESERVE, QUEUE_CAPACITY } from '../../src/audit/sink.js';
+import { OCSF_ROWS, OCSF_VERSION } from '../../src/delivery/ocsf.js';
 import { REASONS, type Rendering } from '../../src/policy/reasons.js';
 import { METRIC_NAMES, METRICS, type MetricRow, OTHER, TOOL_LABEL } from '../../src/telemetry/metric-table.js';
 import { MAX_FOREIGN_CHARACTERS } from '../../src/text/escaping.js';
@@ -75,6 +76,23 @@ function rendering(value: Rendering): string {
     case 'refusal':
       return `HTTP 200: a tool result with \`isError\`, for other methods JSON-RPC error ${value.code}`;
   }
+}
+
+/** docs/reference/ocsf.md */
+export function renderOcsfPage(): string {
+  return `# Audit events as OCSF
+
+${GENERATED}
+
+With \`format: ocsf\` a sink delivers each audit line as an event of the [Open Cybersecurity Schema Framework](https://schema.ocsf.io/${OCSF_VERSION}/classes/api_activity) ${OCSF_VERSION}, class API Activity; \`sallyport audit export\` prints files in this form. Every type of event is in this class, so that one query finds all. \`raw_data\` has the line itself: written out again, the lines verify as the file does. Attributes without a value are left out.
+
+${table(
+  ['Attribute', 'Value'],
+  [...OCSF_ROWS.map(({ attribute, from }) => [code(attribute), from]), [code('raw_data'), 'the line, byte for byte']],
+)}
+
+A decision and its outcome have the same \`metadata.correlation_uid\`. A line that is delivered twice has the same \`metadata.uid\`.
+`;
 }
 
 /** docs/reference/reasons.md */
@@ -274,6 +292,18 @@ ${table(['Type', 'Caused by', 'Written'], RATES)}
 A sink queues at most ${QUEUE_CAPACITY} events; ${CALL_RESERVE} of these slots are reserved for calls, and failures of authentication never use them. An event for which no sink has room is counted with the result \`lost\`: it was not written, so the number stays, and the next event of its definition and kind is still the first.
 
 A server with many definitions can neither suppress the first drift of one name of the lock file by changing the others, nor by inventing names; besides the rate it can have written, for each name in an hour, at most 11 classes of drift from each pin, and 28 findings that differ in kind or tier. A server that invents more names than the rate admits can suppress the first event of another invented name; except with \`pinning.mode: off\`, no such definition can be used.
+
+## Delivery
+
+Sinks of the types \`syslog\`, \`otlp\` and \`http\` get every line of the first file sink, in order and at least once: a receiver that was away gets what waited. They read the files behind the gateway and delay no call; \`audit.onFailure\` does not concern them. How far each is stands in \`audit.<name>.position\` beside the files. A new receiver begins with the run in which it was configured. A line that is delivered again is recognized by its \`id\`, both lines of a request by \`decision.id\`.
+
+| Type | A batch counts when | Details |
+| --- | --- | --- |
+| \`syslog\` | the receiver has ended the connection that carried it | RFC 5424, octet counting. The name of the application is \`sallyport\`, the process the chain (\`gateway.epoch\`), the message id the type. A receiver has to accept messages of 16 KiB (rsyslog: \`maxMessageSize\`). |
+| \`otlp\` | the response is 200 | OTLP/HTTP with JSON. The body of a record is the line. Records that \`partialSuccess\` names as rejected are refused lines. |
+| \`http\` | the status is 2xx | Lines of JSON. \`webhook-id\` is the same when a batch is sent again; with \`secret\` there are \`webhook-timestamp\` and \`webhook-signature\` as [Standard Webhooks](https://www.standardwebhooks.com) defines them. |
+
+With \`format: ocsf\` the line is an [OCSF event](ocsf.md). A batch that is refused for what is in it (400, 413, 415, 422) is divided until the refused line stands alone; that line is passed over, counted (\`sallyport_audit_delivered_total\` with the result \`refused\`) and named by the control \`audit-delivery:<name>\`. It stays in the file. After ten such lines in a row there is a pause before each further one, because the receiver then seems to refuse everything. Anything else is tried again, with pauses of up to 30 s, for as long as the files are there. The control is \`degraded\` while lines wait for more than a minute. A stopping gateway delivers for up to 3 s; the next one goes on. A receiver that is killed may lose what it has read and not yet stored.
 
 ## When the log cannot be written
 

@@ -146,7 +146,7 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
       const attempt = await receiver
         .send(lines)
-        .catch((fault): Attempt => ({ outcome: 'failed', why: errorCode(fault) }));
+        .catch((cause): Attempt => ({ outcome: 'failed', why: errorCode(cause) }));
       error = attempt.outcome === 'failed' ? attempt.why : undefined;
       if (attempt.outcome !== 'failed') return attempt;
       waitingBytes = await bytesBehind(known);
@@ -203,9 +203,9 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
       if (await deliverNext(position)) return true;
       if (ending.signal.aborted) return false;
       await pause(IDLE_MS);
-    } catch (fault) {
-      if (fault instanceof Ended) return false;
-      error = `the position or the audit files cannot be read or written (${errorCode(fault)})`;
+    } catch (cause) {
+      if (cause instanceof Ended) return false;
+      error = `the position or the audit files cannot be read or written (${errorCode(cause)})`;
       await sleep(IDLE_MS, undefined, { ref: false });
     }
     return performance.now() < endAt;

@@ -176,10 +176,6 @@ export const OCSF_ROWS: readonly Row[] = [
     (record) => text(valueAt(record, 'actor', 'client_id')) ?? 'sallyport',
   ),
   copied('actor.app_name', 'client', 'self_reported', 'name'),
-  computed('actor.invoked_by', '`sub` of the first of `actor.act`: who acts for the user', (record) => {
-    const act = valueAt(record, 'actor', 'act');
-    return Array.isArray(act) && isObject(act[0]) ? text(act[0]['sub']) : undefined;
-  }),
   computed('api.operation', '`target.method`, otherwise `type`', operationOf),
   copied('api.request.uid', 'decision', 'id'),
   copied('api.service.name', 'target', 'upstream'),

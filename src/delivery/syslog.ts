@@ -22,7 +22,7 @@ const FACILITIES: Readonly<Record<DeliverySettings['facility'], number>> = {
   ...{ local0: 16, local1: 17, local2: 18, local3: 19, local4: 20, local5: 21, local6: 22, local7: 23 },
 };
 const CODES_PER_FACILITY = 8;
-const NOTICE = 5;
+const NORMAL = 5;
 const WARNING = 4;
 const ERROR = 3;
 const HIGH = 4;
@@ -31,7 +31,7 @@ const NIL = '-';
 
 function priorityOf({ record = {} }: Line, facility: DeliverySettings['facility']): number {
   const severity = severityOf(record);
-  const code = severity >= HIGH ? ERROR : severity === MEDIUM ? WARNING : NOTICE;
+  const code = severity >= HIGH ? ERROR : severity === MEDIUM ? WARNING : NORMAL;
   return FACILITIES[facility] * CODES_PER_FACILITY + code;
 }
 
@@ -69,8 +69,7 @@ export function createSyslogReceiver(settings: DeliverySettings, isOwnListener: 
     const { hostname: name, port } = url;
     return new Promise((resolve, reject) => {
       if (connect === undefined) return reject(new Error('the address cannot be reached by this scheme'));
-      const servername = tls.serverName ?? name.replace(/^\[|\]$/g, '');
-      connect({ hostname: name, host: url.host, protocol, port, servername }, (error, socket) =>
+      connect({ hostname: name, host: url.host, protocol, port }, (error, socket) =>
         error === null ? resolve(socket) : reject(error),
       );
     });

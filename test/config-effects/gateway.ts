@@ -147,6 +147,14 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'state.prefix': 'system/replicas.test.ts > keeps what it shares under its prefix',
 
   'audit.sinks[].{type,durability}': 'integration/effects-of-settings.test.ts > a sink of type stdout gets every line',
+  'audit.sinks[].{url,network,headers,secret}':
+    'integration/audit-delivery.test.ts > gets every line once and in order',
+  'audit.sinks[].name': 'integration/audit-delivery.test.ts > gets what waited while it was away',
+  'audit.sinks[].format': 'integration/audit-delivery.test.ts > and OCSF events where they are chosen',
+  'audit.sinks[].tls.{ca,cert,key,serverName,pins}':
+    'integration/audit-delivery.test.ts > proves who it is, and learns who delivers',
+  'audit.sinks[].plaintext': 'integration/audit-delivery.test.ts > in a private network by plain TCP',
+  'audit.sinks[].facility': 'integration/audit-delivery.test.ts > gets RFC 5424 messages',
   'audit.sinks[].path': 'attacks/audit-that-cannot-be-written.test.ts > goes on in a new file',
   'audit.durability': 'integration/effects-of-settings.test.ts > says whether each write is synced',
   'audit.onFailure': 'integration/effects-of-settings.test.ts > onFailure: continue lets calls go on',

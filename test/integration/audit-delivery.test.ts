@@ -1,13 +1,16 @@
 // The lines of the audit log at receivers: in order and complete, again after a failure, and without delaying a call.
 // Receivers are servers of this process; test/system/siem.test.ts has real ones.
 
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { createServer as createHttpServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type AttackRig, UPSTREAM } from '../support/gateway.js';
 import type { JsonObject } from '../support/json.js';
+import { installPrivateNetwork } from '../support/private-network.js';
 import { PATIENT } from '../support/timing.js';
+import { makeAuthority } from '../support/tls.js';
 import { callStateless } from '../support/wire-client.js';
 import { withGateway } from '../support/with-gateway.js';
 
@@ -173,10 +176,16 @@ describe('a sink of type otlp', () => {
 });
 
 /** A receiver of syslog. A connection that `breaks` is cut off after some bytes. */
-async function startSyslog(breaks: (count: number) => boolean = () => false) {
+async function startSyslog({
+  breaks = () => false,
+  tls,
+}: {
+  readonly breaks?: (count: number) => boolean;
+  readonly tls?: TlsOptions;
+} = {}) {
   const received: string[] = [];
   let count = 0;
-  const server = createServer((socket: Socket) => {
+  const take = (socket: Socket): void => {
     const isBroken = breaks(count);
     count += 1;
     let text = '';
@@ -186,9 +195,10 @@ async function startSyslog(breaks: (count: number) => boolean = () => false) {
       if (isBroken) socket.resetAndDestroy();
     });
     socket.on('end', () => received.push(text));
-  });
+  };
+  const server = tls === undefined ? createServer(take) : createTlsServer(tls, take);
   open.push({ close: () => server.close() });
-  return { url: `tcp://127.0.0.1:${await portOf(server)}`, received };
+  return { port: await portOf(server), received };
 }
 
 /** The messages of octet-counted text (RFC 6587 §3.4.1). */
@@ -204,8 +214,10 @@ function framesOf(text: string): readonly string[] {
 
 describe('a sink of type syslog', () => {
   it('[AD-05] gets RFC 5424 messages, and again what a broken connection may have lost', async () => {
-    const receiver = await startSyslog((count) => count === 0);
-    const audit = sinksOf(`{type: syslog, url: "${receiver.url}", network: loopback, facility: local3}`);
+    const receiver = await startSyslog({ breaks: (count) => count === 0 });
+    const audit = sinksOf(
+      `{type: syslog, url: "tcp://127.0.0.1:${receiver.port}", network: loopback, facility: local3}`,
+    );
     await withGateway({ audit }, async (rig) => {
       await call(rig);
       await vi.waitFor(async () => {
@@ -217,5 +229,63 @@ describe('a sink of type syslog', () => {
           expect(frame).toMatch(/^<15[5-7]>1 \d{4}-[\d-]+T[\d:.]+Z \S+ sallyport \S+ \S+ - \{/);
       }, PATIENT);
     });
+  });
+
+  it('[AD-06] proves who it is, and learns who delivers', async () => {
+    const authority = makeAuthority();
+    const own = authority.issue({ names: ['logs.internal'] });
+    const client = authority.issue({ names: ['gateway.internal'] });
+    const other = makeAuthority('Other Authority');
+    const pin = `"sha256:${createHash('sha256').update(own.spki).digest('hex')}"`;
+    const wrong = `"sha256:${createHash('sha256').update(client.spki).digest('hex')}"`;
+    const receiver = await startSyslog({
+      tls: { cert: own.cert, key: own.key, ca: authority.cert, requestCert: true, rejectUnauthorized: true },
+    });
+    const files = { 'ca.pem': authority.cert, 'other.pem': other.cert, 'client.crt': client.cert };
+    const certified = 'cert: ./client.crt, key: {env: KEY}';
+    const sink = (name: string, tls: string): string =>
+      `{type: syslog, name: ${name}, url: "tls://127.0.0.1:${receiver.port}", network: loopback, tls: {${tls}}}`;
+    const good = `ca: ./ca.pem, serverName: logs.internal, pins: [${pin}], ${certified}`;
+    const bad = {
+      unnamed: `ca: ./ca.pem, ${certified}`,
+      'other-authority': `ca: ./other.pem, serverName: logs.internal, ${certified}`,
+      'other-key': `ca: ./ca.pem, serverName: logs.internal, pins: [${wrong}], ${certified}`,
+      nobody: 'ca: ./ca.pem, serverName: logs.internal',
+    };
+    const audit = sinksOf(
+      [sink('good', good), ...Object.entries(bad).map(([name, tls]) => sink(name, tls))].join(', '),
+    );
+    await withGateway({ audit, files, env: { KEY: client.key } }, async (rig) => {
+      await vi.waitFor(async () => {
+        const ids = receiver.received.flatMap(framesOf).map((frame) => idOf(frame.slice(frame.indexOf('{'))));
+        expect(ids).toEqual(await written(rig));
+        const metrics = await rig.gateway.metrics();
+        for (const name of Object.keys(bad))
+          expect(metrics).toContain(`sallyport_control_state{control="audit-delivery:${name}",state="degraded"} 1`);
+        expect(metrics).toContain('sallyport_control_state{control="audit-delivery:good",state="armed"} 1');
+      }, PATIENT);
+    });
+  });
+
+  it('[AD-06] is reached in a private network by plain TCP where that is accepted, and nowhere else', async () => {
+    const network = installPrivateNetwork({
+      'logs.internal': () => ['10.77.0.9'],
+      'moved.internal': () => ['127.0.0.1'],
+    });
+    try {
+      const receiver = await startSyslog();
+      const sink = (name: string): string =>
+        `{type: syslog, name: ${name}, url: "tcp://${name}.internal:${receiver.port}", network: private, plaintext: accepted}`;
+      await withGateway({ audit: sinksOf(`${sink('logs')}, ${sink('moved')}`) }, async (rig) => {
+        await vi.waitFor(async () => {
+          const metrics = await rig.gateway.metrics();
+          expect(metrics).toMatch(/sallyport_audit_delivered_total\{sink="logs",result="delivered"\} \d/);
+          expect(metrics).toContain('sallyport_control_state{control="audit-delivery:moved",state="degraded"} 1');
+          expect(metrics).not.toMatch(/sink="moved",result="delivered"\} [1-9]/);
+        }, PATIENT);
+      });
+    } finally {
+      network.restore();
+    }
   });
 });

@@ -3,7 +3,7 @@
 // docs/reference/commands.md#audit; docs/reference/audit.md.
 
 import { relative, resolve } from 'node:path';
-import type { Command as Commander } from 'commander';
+import { type Command as Commander, Option } from 'commander';
 import { type ChainHead, readChainLine, readCheckpoint } from '../../audit/chain.js';
 import { readLines, STDIN, verifyAuditFiles } from '../../audit/reader.js';
 import type { ChainVerdict, VerifyOptions } from '../../audit/verify.js';
@@ -17,7 +17,6 @@ import {
   EXIT_FINE,
   EXIT_UNCHECKED,
   type Finish,
-  fail,
   withConfigOption,
 } from '../program.js';
 import {
@@ -28,6 +27,7 @@ import {
   expandFiles,
   printError,
   readKeys,
+  runAuditExport,
   runAuditQuery,
   runAuditShow,
   runAuditTail,
@@ -214,12 +214,13 @@ function configureVerifyCommands(command: Commander, io: CliIo, ports: AuditFile
     .action(async (value: string, options: Omit<AuditHashOptions, 'value'>) =>
       finish(await runAuditHash({ ...options, value }, io, ports)),
     );
-  // Announced in the contract but not implemented.
-  command
-    .command('export')
-    .description('Not available in this version.')
-    .option('--format <format>', 'ocsf')
-    .action(() => finish(fail('audit export is not available in this version', EXIT_UNCHECKED, io)));
+  const exported = command.command('export').description('Print the events in another form, one line each.');
+  withConfigOption(exported, io, { description: 'the gateway file, for the path of its audit files' })
+    .argument('[files...]', FILES_ARGUMENT)
+    .addOption(new Option('--format <format>', 'form of the events').choices(['ocsf']).default('ocsf'))
+    .action(async (files: string[], options: { readonly config?: string }) =>
+      finish(await runAuditExport({ ...options, files }, io, ports)),
+    );
 }
 
 /** The command `audit` with its subcommands. */

@@ -23,6 +23,7 @@ import { readRunName } from '../../audit/run-name.js';
 import type { ChainVerdict, VerifyOptions } from '../../audit/verify.js';
 import { EVENT_TYPES } from '../../config/schema/outputs.js';
 import type { Settings } from '../../config/settings.js';
+import { ocsfEvent } from '../../delivery/ocsf.js';
 import { REASONS } from '../../policy/reasons.js';
 import { isObject, parseObject } from '../../protocol/jsonrpc.js';
 import { makeVisible, toAsciiJson } from '../../text/escaping.js';
@@ -270,6 +271,15 @@ export function runAuditTail(options: AuditTailOptions, io: CliIo, ports: AuditF
     if (!options.follow || files.includes(STDIN)) return EXIT_FINE;
     for await (const found of readRecords(followLines(followedFiles(files), ports.wait)))
       printLine(found, io, options.json);
+    return EXIT_FINE;
+  });
+}
+
+/** Prints every event as one of the Open Cybersecurity Schema Framework, which has the line in `raw_data`. */
+export function runAuditExport(choice: FileSelection, io: CliIo, ports: AuditFilePorts): Promise<number> {
+  return withFiles(choice, io, ports, async (files) => {
+    for await (const { line, record } of readRecords(readLinesOf(files)))
+      io.stdout(`${makeVisible(JSON.stringify(ocsfEvent({ text: line, record })))}\n`);
     return EXIT_FINE;
   });
 }

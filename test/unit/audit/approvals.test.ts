@@ -174,7 +174,7 @@ describe('recording an approval', () => {
     };
     const audit = createAudit({
       settings: {
-        ...{ sinks: [{ type: 'file', path }], durability: 'written', onFailure, retainMs: undefined },
+        ...{ sinks: [{ type: 'file', path }], durability: 'written', onFailure, retainMs: undefined, deliveries: [] },
         ...{ checkpointEveryMs: 3_600_000, rotate: { size: 1e9, ageMs: 1e9 } },
       },
       ...{ instance: 'run-1', version: '0.1.0', versions, signer: ring, now: () => NOW, meters },

@@ -51,6 +51,7 @@ function rig(change: Partial<AuditPorts> = {}, settings: Partial<AuditSettings> 
       checkpointEveryMs: 3_600_000,
       rotate: { size: 1e9, ageMs: 1e9 },
       retainMs: undefined,
+      deliveries: [],
       ...settings,
     },
     instance: 'run-1',

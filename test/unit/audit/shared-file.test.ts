@@ -27,6 +27,7 @@ beforeEach(async () => {
       checkpointEveryMs: 3_600_000,
       rotate: { size: 1e9, ageMs: 1e9 },
       retainMs: undefined,
+      deliveries: [],
     },
     instance: 'run-1',
     version: '0.1.0',

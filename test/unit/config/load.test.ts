@@ -126,6 +126,7 @@ describe('[C-01] a gateway file becomes settings', () => {
     });
     expect(settings.audit).toEqual({
       sinks: [{ type: 'file', path: '/srv/config/audit.jsonl' }],
+      deliveries: [],
       durability: 'written',
       onFailure: 'block',
       checkpointEveryMs: 30_000,

@@ -1,7 +1,12 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { renderAuditPage, renderMetricsPage, renderReasonsPage } from '../../../scripts/reference/observability.js';
+import {
+  renderAuditPage,
+  renderMetricsPage,
+  renderOcsfPage,
+  renderReasonsPage,
+} from '../../../scripts/reference/observability.js';
 import { renderTroubleshootingPage } from '../../../scripts/reference/troubleshooting.js';
 import { REASONS } from '../../../src/policy/reasons.js';
 import { METRIC_NAMES } from '../../../src/telemetry/metric-table.js';
@@ -13,6 +18,7 @@ describe('the reference pages', () => {
     ['reference/metrics.md', renderMetricsPage()],
     ['reference/reasons.md', renderReasonsPage()],
     ['reference/audit.md', renderAuditPage()],
+    ['reference/ocsf.md', renderOcsfPage()],
     ['guides/troubleshooting.md', renderTroubleshootingPage()],
   ])('[O-90] docs/%s says what the code says', async (name, text) => {
     const file = join(FOLDER, name);

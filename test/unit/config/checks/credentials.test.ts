@@ -217,7 +217,7 @@ describe('[CRD-03] tls', () => {
     const plain = upstream('network: loopback', 'tls: {serverName: a}')
       .replace('https://github.example.com', 'http://127.0.0.1:3001')
       .replace('https://mcp.example.com', 'http://127.0.0.1:8080');
-    expect(diagnosticLines(plain, AROUND)).toEqual(['13:5 error this upstream is reached by plain http']);
+    expect(diagnosticLines(plain, AROUND)).toEqual(['13:5 error this URL is reached without TLS']);
   });
 });
 
