@@ -216,6 +216,8 @@ describe('createMetrics', () => {
     metrics.setChainSeq(41);
     emitTo(metrics, 'blocksCounted', { target: 'tool', count: 2 });
     emitTo(metrics, 'storeChecked', { isUnreachable: true });
+    emitTo(metrics, 'auditDelivered', { sink: 'siem', result: 'delivered', count: 2 });
+    emitTo(metrics, 'auditDeliveryChecked', { sink: 'siem', waitingBytes: 3, lagSeconds: 4 });
     emitTo(metrics, 'approval', { change: 'granted', approval: sampleApproval(), answer: sampleAnswer() });
     emitTo(metrics, 'reviewersNotified', {
       webhook: 'team',
