@@ -39,7 +39,7 @@ import {
   upstreamsPage,
 } from './pages.js';
 import { alertOf, driftDetailPage, driftPage, GUIDE_PATH, guidePage, type ReviewPort } from './review-pages.js';
-import type { AdminSession, Sessions, Visitor } from './sessions.js';
+import { type AdminSession, loginAgainPath, type Sessions, type Visitor } from './sessions.js';
 
 export type AdminAccess = Omit<AccessOutcome, 'response'> & {
   /** A fixed phrase, never the path as sent. */
@@ -377,7 +377,9 @@ async function showApproval(
   const nowMs = ports.now();
   const caller = callerOf(visitor, ports);
   const obstacle = obstacleOf(caller, found, nowMs);
-  const response = approvalPage(found, { nowMs, isAnswerer, query: view, obstacle, frame });
+  const { issuer } = visitor.session;
+  const again = issuer === undefined ? undefined : loginAgainPath(issuer, `${APPROVALS_PATH}/${id}`);
+  const response = approvalPage(found, { nowMs, isAnswerer, query: view, obstacle, again, frame });
   return { response, detail };
 }
 

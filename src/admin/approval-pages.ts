@@ -114,6 +114,7 @@ export function approvalPage(
     isAnswerer,
     query,
     obstacle,
+    again,
     frame,
   }: {
     readonly nowMs: number;
@@ -123,6 +124,8 @@ export function approvalPage(
     readonly query: ViewQuery;
     /** What keeps the one who looks from granting. */
     readonly obstacle: ReturnType<typeof obstacleOf>;
+    /** Where they log in again, if they logged in at an issuer. */
+    readonly again?: string | undefined;
     readonly frame: Frame;
   },
 ): PlainResponse {
@@ -131,7 +134,7 @@ export function approvalPage(
   const main = html`${approvalView(approval, { ...query, isRevealed: isAnswerer && query.isRevealed }, nowMs)}
 <h2>Answers</h2>
 <p>${answersText(approval)}</p>
-${isOpen ? answerForms(approval, isAnswerer, obstacle, frame) : html`<p class="panel">${closedText(state)}</p>`}
+${isOpen ? answerForms(approval, isAnswerer, { obstacle, again }, frame) : html`<p class="panel">${closedText(state)}</p>`}
 <p><a class="button" href="${APPROVALS_PATH}">What waits</a> <a class="button" href="${HISTORY_PATH}">History</a></p>`;
   return page('A request that needs approval', main, { frame, current: APPROVALS_PATH });
 }
@@ -150,7 +153,7 @@ function closedText(state: string): string {
 function answerForms(
   { id, demand }: Approval,
   isAnswerer: boolean,
-  obstacle: ReturnType<typeof obstacleOf>,
+  { obstacle, again }: Pick<Parameters<typeof approvalPage>[1], 'obstacle' | 'again'>,
   { formToken }: Frame,
 ): Html {
   if (!isAnswerer) return html`<p class="panel">Your role reads. Reviewers and admins answer.</p>`;
@@ -159,7 +162,10 @@ function answerForms(
   const grant =
     obstacle === undefined
       ? html`<form class="stack" method="post" action="${APPROVALS_PATH}/${id}/grant">${formTokenField(formToken)}<button>Grant this request once</button></form>`
-      : html`<p class="panel">${describeRefusal(obstacle).error}</p>`;
+      : obstacle.kind === 'not-granted' && obstacle.why === 'not-authenticated-recently' && again !== undefined
+        ? html`<p class="panel">To grant it, log in again: it counts only if that was less than five minutes ago. Then you come back to this page, and answer.</p>
+<p><a class="button" href="${again}">Log in to grant</a></p>`
+        : html`<p class="panel">${describeRefusal(obstacle).error}</p>`;
   return html`<h2>Answer</h2>
 ${needs}${grant}
 <form class="stack" method="post" action="${APPROVALS_PATH}/${id}/deny">${formTokenField(formToken)}<button class="danger">Deny this request</button></form>`;

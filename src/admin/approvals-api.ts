@@ -9,14 +9,13 @@ import {
   answerApproval,
   type GrantRefusal,
   historyList,
-  MAX_AUTH_AGE_SECONDS,
   type ReviewOutcome,
   shownApproval,
   shownCaller,
   shownInFull,
   waitingList,
 } from './approvals.js';
-import { ADMIN_ROLES, type AdminRole } from './sessions.js';
+import { ADMIN_ROLES, type AdminRole, MAX_AUTH_AGE_SECONDS } from './sessions.js';
 
 export type ApprovalRequest =
   | { readonly action: 'list-approvals' | 'list-answered-approvals' }
@@ -160,7 +159,7 @@ const GRANT_REFUSALS: Readonly<Record<GrantRefusal | 'not-shown', readonly [stat
   'not-shown': [409, 'What the request asks is not kept any more, so nobody can be shown it.'],
   'not-authenticated-recently': [
     401,
-    `Granting needs a token whose "auth_time" is at most ${MAX_AUTH_AGE_SECONDS} seconds old. Log in again, or grant in the console.`,
+    `Granting needs a token or a login in the console whose "auth_time" is at most ${MAX_AUTH_AGE_SECONDS} seconds old. Log in again.`,
   ],
 };
 

@@ -16,10 +16,8 @@ import {
 import type { Identity } from '../policy/principal.js';
 import { groupBy } from '../text/grouping.js';
 import type { AdminCaller } from './api-response.js';
-import { BREAK_GLASS_SUBJECT } from './sessions.js';
+import { BREAK_GLASS_SUBJECT, MAX_AUTH_AGE_SECONDS } from './sessions.js';
 
-/** How old the authentication may be that a token states, for its holder to grant (RFC 9470 §2). */
-export const MAX_AUTH_AGE_SECONDS = 300;
 /** How far the issuer's clock may be ahead. */
 const CLOCK_TOLERANCE_MS = 30_000;
 const MS_PER_SECOND = 1_000;
@@ -31,15 +29,14 @@ const BREAK_GLASS_ISSUER = 'urn:sallyport:break-glass';
 export type GrantRefusal = 'break-glass' | 'acted-for' | 'without-match' | 'pairwise' | 'not-authenticated-recently';
 
 /**
- * Whether somebody may grant: a person who logged in at the console, or one whose token states that the person was
- * authenticated a moment ago. A token that states nothing may be a machine's (RFC 9068 §2.2.1).
+ * Whether somebody may grant: a person of whom the token, or the login at the console, states that the authentication was a
+ * moment ago. A token that states nothing may be a machine's (RFC 9068 §2.2.1), and a session may be an unattended browser's.
  */
 export function refuseToGrant({ holder }: AdminCaller, nowMs: number): GrantRefusal | undefined {
   if (holder === undefined) return 'break-glass';
   if (holder.hasActors) return 'acted-for';
   // Whoever asks for a token without the claim could otherwise review what they asked for elsewhere.
   if (holder.untold !== undefined) return holder.untold === 'by-token' ? 'without-match' : 'pairwise';
-  if (holder.proof === 'login') return undefined;
   const { authenticatedAtMs: atMs } = holder;
   const isRecent =
     atMs !== undefined && atMs > nowMs - MAX_AUTH_AGE_SECONDS * MS_PER_SECOND && atMs <= nowMs + CLOCK_TOLERANCE_MS;

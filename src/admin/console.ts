@@ -141,7 +141,7 @@ function untoldBy(
 
 /** Whoever logged in at the console; `undefined` for the break-glass token, or where the issuer is gone. */
 function holderOfSession(
-  { issuer, subject, groups, actors = [], match }: AdminSession,
+  { issuer, subject, groups, actors = [], match, authTimeMs }: AdminSession,
   identity: Identity,
 ): TokenHolder | undefined {
   const settings = issuer === undefined ? undefined : identity.issuers.get(issuer);
@@ -152,7 +152,7 @@ function holderOfSession(
     hasActors: actors.length > 0,
     untold: untoldBy(settings.name, match, identity),
     proof: 'login',
-    authenticatedAtMs: undefined,
+    authenticatedAtMs: authTimeMs,
   };
 }
 

@@ -28,6 +28,8 @@ export type AdminSession = {
   readonly match?: string | undefined;
   /** When the ID token was issued, in milliseconds since the epoch. */
   readonly issuedAtMs: number;
+  /** When the person proved at the issuer who they are, as the ID token says; absent where it does not. */
+  readonly authTimeMs?: number | undefined;
   readonly startedAtMs: number;
   readonly refreshedAtMs: number;
 };
@@ -48,6 +50,7 @@ type Verified = {
   readonly actors: readonly Actor[];
   readonly match?: string | undefined;
   readonly issuedAtMs: number;
+  readonly authTimeMs?: number | undefined;
 };
 
 export type SessionPorts = {
@@ -81,6 +84,8 @@ const IDLE_MS = 30 * 60 * 1000;
 const MAX_AGE_MS = 8 * 60 * 60 * 1000;
 /** A cookie is renewed when it is older than this, so that not every response sets one. */
 const REFRESH_MS = 60 * 1000;
+/** How old the authentication may be that a token or a session states, for its holder to grant (RFC 9470 §2). */
+export const MAX_AUTH_AGE_SECONDS = 300;
 /** Sessions that a subject may have at one replica. */
 export const MAX_SESSIONS_PER_SUBJECT = 10;
 const MAX_SUBJECTS = 10_000;
@@ -147,7 +152,7 @@ export function createSessions(ports: SessionPorts): Sessions {
 
   /** INVARIANT: a session has a new id, so that nobody can choose or know it before the login. */
   function start(
-    who: Pick<AdminSession, 'issuer' | 'subject' | 'groups' | 'actors' | 'match' | 'issuedAtMs'>,
+    who: Pick<AdminSession, 'issuer' | 'subject' | 'groups' | 'actors' | 'match' | 'issuedAtMs' | 'authTimeMs'>,
     to: string,
   ): LoginReply {
     const { subject, issuer } = who;
@@ -197,7 +202,9 @@ export function createSessions(ports: SessionPorts): Sessions {
       const detail = { issuer };
       if (logins.get(issuer) === undefined) return { response: failed(404, NO_LOGIN_HERE) };
       if (!mayTry(request.ip)) return { response: failed(429, TOO_MANY), detail };
-      const begun = await login.begin(issuer, { id: randomUUID(), to: pathOf(query.get('to')) });
+      const to = pathOf(query.get('to'));
+      const askedAgeSeconds = query.has(AGAIN) ? MAX_AUTH_AGE_SECONDS : MAX_AGE_MS / 1000;
+      const begun = await login.begin(issuer, { id: randomUUID(), to }, askedAgeSeconds);
       if (typeof begun === 'string') return { response: failed(503, UNAVAILABLE), detail };
       return { response: seeOther(begun.url, { 'set-cookie': [begun.cookie] }), detail };
     },
@@ -206,8 +213,9 @@ export function createSessions(ports: SessionPorts): Sessions {
       if (ended === undefined) return { response: failed(400, NO_LOGIN_PENDING) };
       const { issuer, kept, clear, outcome } = ended;
       if (outcome.kind === 'verified') {
-        const { subject, groups, actors, match, issuedAtMs } = outcome;
-        return start({ issuer, subject, groups, actors, match, issuedAtMs }, pathOf(kept.to));
+        const { subject, groups, actors, match, issuedAtMs, authTimeMs } = outcome;
+        const who = { issuer, subject, groups, actors, match, issuedAtMs, authTimeMs };
+        return start(who, pathOf(kept.to));
       }
       const [status, error] = FAILURES[outcome.kind];
       return { response: failed(status, error, [clear]), detail: { issuer } };
@@ -233,6 +241,14 @@ export function createSessions(ports: SessionPorts): Sessions {
       return { response: page('Logged out', main, { headers }), subject, issuer };
     },
   };
+}
+
+/** A login that was a moment ago, for what a session that is open already does not prove. */
+const AGAIN = 'again';
+
+/** Where somebody logs in again at the same issuer, and comes back to a page. */
+export function loginAgainPath(issuer: string, to: string): string {
+  return `/login/with/${issuer}?to=${encodeURIComponent(to)}&${AGAIN}`;
 }
 
 const NO_ROLE = 'You are logged in at the issuer, but none of your groups has a role here.';

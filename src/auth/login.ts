@@ -54,9 +54,12 @@ export type LoginCause = 'response' | 'exchange' | 'id-token';
 export type OidcLogin = {
   /**
    * Where the browser is sent. `unavailable`: the issuer cannot be reached or names no endpoints that may be used.
-   * `pairwise`: it would not say who logs in.
+   * `pairwise`: it would not say who logs in. `askedAgeSeconds`: the issuer is asked for a login that is at most so old, and
+   * to say when it was; whether it was, is up to who reads `authTimeMs`.
    */
-  begin(): Promise<{ readonly url: string; readonly checks: Checks } | 'unavailable' | 'pairwise'>;
+  begin(
+    askedAgeSeconds?: number,
+  ): Promise<{ readonly url: string; readonly checks: Checks } | 'unavailable' | 'pairwise'>;
   /** Obtains and verifies the ID token for the response that the browser brings. Never rejects. */
   finish(response: URLSearchParams, checks: Checks): Promise<Outcome>;
 };
@@ -184,7 +187,7 @@ export function createOidcLogin(
   }
 
   return {
-    async begin() {
+    async begin(askedAgeSeconds = maxAgeSeconds) {
       const known = current();
       if (known === undefined) return 'unavailable';
       const url = await endpointOf(known.issuer);
@@ -204,7 +207,7 @@ export function createOidcLogin(
         nonce: checks.nonce,
         code_challenge: await oauth.calculatePKCECodeChallenge(checks.verifier),
         code_challenge_method: 'S256',
-        ...(maxAgeSeconds === undefined ? {} : { max_age: String(maxAgeSeconds) }),
+        ...(askedAgeSeconds === undefined ? {} : { max_age: String(askedAgeSeconds) }),
       };
       for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
       return { url: url.href, checks };

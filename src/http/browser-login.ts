@@ -25,7 +25,9 @@ type Failure =
 /** The authorization code flow at one issuer. */
 export type LoginClient<Verified> = {
   /** Where the browser is sent, or why it is not. */
-  begin(): Promise<{ readonly url: string; readonly checks: LoginChecks } | 'unavailable' | 'pairwise'>;
+  begin(
+    askedAgeSeconds?: number,
+  ): Promise<{ readonly url: string; readonly checks: LoginChecks } | 'unavailable' | 'pairwise'>;
   /** Checks the response that the browser brings back, and obtains and verifies the ID token. */
   finish(response: URLSearchParams, checks: LoginChecks): Promise<Verified | Failure>;
 };
@@ -57,6 +59,7 @@ export type BrowserLogin<Kept, Verified> = {
   begin(
     issuer: string,
     kept: Kept,
+    askedAgeSeconds?: number,
   ): Promise<{ readonly url: string; readonly cookie: string } | 'unknown' | 'unavailable' | 'pairwise'>;
   /** The way back; `undefined` where no such login began in this browser. */
   finish(request: BrowserRequest, query: URLSearchParams): Promise<Ended<Kept, Verified> | undefined>;
@@ -93,10 +96,10 @@ export function createBrowserLogin<Kept extends object, Verified>(
   return {
     pendingOf,
     keep,
-    async begin(issuer, kept) {
+    async begin(issuer, kept, askedAgeSeconds) {
       const client = ports.client(issuer);
       if (client === undefined) return 'unknown';
-      const begun = await client.begin();
+      const begun = await client.begin(askedAgeSeconds);
       if (typeof begun === 'string') return begun;
       return { url: begun.url, cookie: keep({ ...kept, issuer, checks: begun.checks }) };
     },

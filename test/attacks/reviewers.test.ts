@@ -179,6 +179,36 @@ describe('[APR-70] whoever cannot be told from the caller', () => {
     ));
 });
 
+describe('[APR-70] a session that is older than five minutes', () => {
+  let aheadMs = 0;
+  const review = shared(() => startReview({ now: () => Date.now() + aheadMs }));
+
+  it('grants nothing until its person has logged in again, and is asked once more then', async () => {
+    const browser = await logIn(review);
+    await review.call({ ...ARGS, text: 'unattended' });
+    const [id = ''] = await review.waiting();
+    const page = `${review.url}/approvals/${id}`;
+    const fresh = await browser.open(page);
+    expect(fresh.body).toContain('Grant this request once');
+    aheadMs = 6 * 60_000;
+    const old = await browser.open(page);
+    expect(old.body).not.toContain('Grant this request once');
+    const refused = await browser.submit(`${page}/grant`, { form: formTokenOf(fresh) });
+    expect([refused.status, refused.body.includes('Log in again')]).toEqual([401, true]);
+    expect(await review.waiting()).toEqual([id]);
+    const again = /href="(\/login\/with\/idp[^"]*)"/.exec(old.body)?.[1]?.replaceAll('&amp;', '&') ?? '';
+    const before = browser.visited.length;
+    aheadMs = 0;
+    const back = await browser.open(review.url + again);
+    const asked = browser.visited.slice(before).map((url) => new URL(url));
+    expect(asked.map(({ searchParams }) => searchParams.get('max_age'))).toContain('300');
+    expect(back.url).toBe(page);
+    expect(await review.waiting()).toEqual([id]);
+    await browser.submit(`${page}/grant`, { form: formTokenOf(back) });
+    expect(await review.waiting()).toEqual([]);
+  });
+});
+
 describe('[APR-70] two reviewers', () => {
   it('are two persons in the groups that the rule names', async () => {
     await withStarted(

@@ -52,7 +52,17 @@ describe('[APR-70] who may grant', () => {
       'not-authenticated-recently',
     ],
     ['a token that an agent presents for a person', reviewer('rev', { hasActors: true }), 'acted-for'],
-    ['a login at the console', reviewer('rev', { proof: 'login', authenticatedAtMs: undefined }), undefined],
+    ['a login at the console ten seconds ago', reviewer('rev', { proof: 'login' }), undefined],
+    [
+      'a login of which it is not known when it was',
+      reviewer('rev', { proof: 'login', authenticatedAtMs: undefined }),
+      'not-authenticated-recently',
+    ],
+    [
+      'a session that has been open for an hour',
+      reviewer('rev', { proof: 'login', authenticatedAtMs: NOW - 3_600 * SECOND }),
+      'not-authenticated-recently',
+    ],
     ['a token without the claim that tells one person', reviewer('rev', { untold: 'by-token' }), 'without-match'],
     ['a token of an issuer with another subject for each client', reviewer('rev', { untold: 'by-issuer' }), 'pairwise'],
     ['a login of an agent', reviewer('rev', { proof: 'login', hasActors: true }), 'acted-for'],
