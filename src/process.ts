@@ -8,7 +8,7 @@ import { basename, delimiter, dirname, relative } from 'node:path';
 import type { AdminApiPorts } from './cli/admin-client.js';
 import type { PinnedOnce } from './cli/dev-target.js';
 import { buildProgram, type CliIo, type Command } from './cli/program.js';
-import type { ServePorts } from './cli/serve.js';
+import type { LogOptions, ServePorts } from './cli/serve.js';
 import { DISK_FILES } from './config/files.js';
 import type { Outline } from './config/load.js';
 import type { Settings, UpstreamSettings } from './config/settings.js';
@@ -73,16 +73,25 @@ function untilSignal(onReload?: () => void): Promise<number> {
 /** The name under which containers reach the machine that they run on, beside which `dev` is often tried. */
 const CONTAINER_HOST = 'host.docker.internal';
 
-/** The log goes to standard error, at this level unless an option says otherwise. */
+/** The log goes to standard error. */
+async function openLog(level: LogOptions['logLevel'], logFormat: LogOptions['logFormat']) {
+  const { createLog } = await import('./telemetry/log.js');
+  const format = logFormat ?? (process.stderr.isTTY ? 'text' : 'json');
+  return createLog((line) => void process.stderr.write(line), level, format);
+}
+
+/** The log has this level unless an option says otherwise. */
 function servePorts(level: 'info' | 'error', localNames: readonly string[] = []): ServePorts {
   const build = { version, node: process.version };
   return {
     untilSignal,
+    async announce(texts, { logFormat }) {
+      const log = await openLog('info', logFormat);
+      for (const text of texts) log.write('info', text);
+    },
     async start(file, { logLevel = level, logFormat }) {
       const { startGateway } = await import('./gateway/gateway.js');
-      const { createLog } = await import('./telemetry/log.js');
-      const format = logFormat ?? (process.stderr.isTTY ? 'text' : 'json');
-      const log = createLog((line) => void process.stderr.write(line), logLevel, format);
+      const log = await openLog(logLevel, logFormat);
       return startGateway({ file, env: process.env, log, build, writeStdout, localNames });
     },
   };

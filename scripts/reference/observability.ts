@@ -119,7 +119,7 @@ const MEMBERS: readonly (readonly [string, string])[] = [
   ['type', 'See below.'],
   [
     'gateway',
-    '`instance` (this run), `epoch` (this chain), `version` of the program, hashes of `config`, `policy` and `pins`. Events of a request have the epoch; `mcp.decision` also has the first 16 digits of the hashes under which it was decided.',
+    '`instance` (the name of this gateway, its host name and the port of its data listener, which stays the same when it is restarted), `host`, `run` (a UUID; lines of earlier versions have it as `instance`), `epoch` (this chain), `version` of the program, hashes of `config`, `policy` and `pins`. Events of a request have the epoch; `mcp.decision` also has the first 16 digits of the hashes under which it was decided.',
   ],
   [
     'actor',
@@ -275,7 +275,7 @@ One event is one line of JSON, in printable ASCII. \`sallyport schema audit\` pr
 
 ${table(['Member', 'Content'], named(MEMBERS))}
 
-Events of a request omit members that are null or empty. Of actor, target and decision, \`mcp.outcome\` has only who called what and how it ended (\`iss sub client_id\`, \`upstream endpoint method name\`, \`id verdict action stage reasons\`), followed by findings, result and latency; the rest is in the line of its decision. \`sallyport audit query\` and \`show\` join the two lines: with \`--json\` their output has every member, like lines of \`sallyport.audit/1\`, with three exceptions: hashes of files stay truncated, \`stage\` is left out if the request was forwarded, and instance and version are only in lines of other types (those of the last \`lifecycle\` line \`started\` apply). If the line of the decision is in none of the named files, members that only it has are printed as null, or left out if they are never null (\`client.ip\`), and a note on standard error counts these outcomes. An outcome whose decision could not be written contains everything itself. Without \`--json\`, \`show\` leaves out members that are null or empty, and of an outcome those that it has just printed of the decision.
+Events of a request omit members that are null or empty. Of actor, target and decision, \`mcp.outcome\` has only who called what and how it ended (\`iss sub client_id\`, \`upstream endpoint method name\`, \`id verdict action stage reasons\`), followed by findings, result and latency; the rest is in the line of its decision. \`sallyport audit query\` and \`show\` join the two lines: with \`--json\` their output has every member, like lines of \`sallyport.audit/1\`, with three exceptions: hashes of files stay truncated, \`stage\` is left out if the request was forwarded, and the version is only in lines of other types (that of the last \`lifecycle\` line \`started\` applies). Instance, host and run are completed from an earlier line of the same chain. If the line of the decision is in none of the named files, members that only it has are printed as null, or left out if they are never null (\`client.ip\`), and a note on standard error counts these outcomes. An outcome whose decision could not be written contains everything itself. Without \`--json\`, \`show\` leaves out members that are null or empty, and of an outcome those that it has just printed of the decision.
 
 Text from outside (unknown names, self-reported names, URIs, argument names, captured values) is redacted (\`[redacted:<kind>]\`), escaped (\`\\u{202e}\`) and truncated to ${MAX_FOREIGN_CHARACTERS} characters. Nothing is kept of a captured value whose name suggests a secret (\`password\`, \`token\`). What a token proved is kept exactly.
 
@@ -311,9 +311,9 @@ An allowed request is not forwarded before its decision is durable, and with \`a
 
 ## The chain
 
-A line ends in \`,"chain":{"seq":n,"prev":"…","hash":"…"}}\`. \`hash\` is the SHA-256, in base64url (in lines of \`sallyport.audit/1\` in lower-case hex), of \`prev\` as written in the line, a line feed, and the bytes of the line up to and excluding \`,"hash":"…"}}\`. \`prev\` is the \`hash\` of the previous line. The first line of a chain has \`seq\` 0 and 64 zeros as \`prev\`; it is a \`lifecycle\` event with the instance, the epoch and the public key. Each run of the gateway has its own chain in each sink.
+A line ends in \`,"chain":{"seq":n,"prev":"…","hash":"…"}}\`. \`hash\` is the SHA-256, in base64url (in lines of \`sallyport.audit/1\` in lower-case hex), of \`prev\` as written in the line, a line feed, and the bytes of the line up to and excluding \`,"hash":"…"}}\`. \`prev\` is the \`hash\` of the previous line. The first line of a chain has \`seq\` 0 and 64 zeros as \`prev\`; it is a \`lifecycle\` event with the instance, the host, the run, the epoch and the public key. Each run of the gateway has its own chain in each sink.
 
-A file sink at the path \`audit.jsonl\` writes \`audit-<start>-<instance>.jsonl\` beside it: the start in UTC with milliseconds, and the first eight characters of the instance. The first line of a file (\`started\` in the first file of a run, \`continued\` in the others) links it to the file before:
+A file sink at the path \`audit.jsonl\` writes \`audit-<start>-<run>.jsonl\` beside it: the start in UTC with milliseconds, and the first eight characters of the run. The first line of a file (\`started\` in the first file of a run, \`continued\` in the others) links it to the file before:
 
 | Member of \`detail\` | Content |
 | --- | --- |
@@ -341,7 +341,27 @@ Checkpoints are also kept in a second place: another sink, and the metric \`sall
 
 A start names the key of its run; a checkpoint of that run under another key is an error. Whoever can write the file can also write such a start: if every key that the gateway had is given, lines that are \`not checked\` for lack of a key are forged. A checkpoint vouches for the lines before it and for its own \`detail\`; the next one vouches for the other members of its line.
 
-Lines that are missing at the end are detected only with a checkpoint kept elsewhere: \`--head EPOCH:SEQ:HASH\`, the event itself, or a file that contains it. A chain that was rewritten completely is detected only with a public key kept elsewhere: \`--key\`.
+Lines that are missing at the end are detected only with a checkpoint kept elsewhere: \`--head EPOCH:SEQ:HASH\`, the event itself, or a file that contains it (of a file, the last checkpoint of each chain counts). A chain that was rewritten completely is detected only with a public key kept elsewhere: \`--key\`.
+
+## Streams: standard output and replicas
+
+With the sink \`stdout\`, standard output has audit lines and nothing else; everything that the program prints otherwise goes to standard error. The epoch of a chain in a stream begins with \`stream-\`, so that lines of several replicas and of several runs may stand between each other: each line belongs to the chain that it names. The first line of a run (\`started\`) is followed by a checkpoint at once.
+
+\`audit verify\`, \`query\` and \`show\` read such streams as they are: from several files, a folder (names with \`.jsonl\` or \`.log\`, also with a suffix), or standard input; as the gateway wrote them, in the format of CRI (\`<time> stdout F …\`, with long lines in parts) or of Docker's \`json-file\`, compressed by gzip or not. Standard error in them is left out. A line that is no record is passed over, with a note that counts them; a record that lacks shows in its chain. Each of the commands groups what it prints by instance: \`verify\` prints runs, lines and the head of each, \`query\` prints its rows under the name of the instance (\`--instance\` selects one), and \`show\` and \`--json\` name it in each event.
+
+In a stream no run can read what the run before it has written, so it cannot sign its end as it does in files. A run that follows another of its instance is accepted only if that one ended with \`stopped\` and a checkpoint behind it:
+
+| Found | Verdict |
+| --- | --- |
+| A run without that end, followed by another run of its instance (killed, or cut off) | Not checked (exit code 2). The run is named with the number of its unsigned lines, and how many followed them is not known. |
+| The same, and no run of its instance follows | A note with that number: it still runs, was killed, or was cut off. |
+| The beginning of a run is not there | Not checked without \`--key\`, a note with it; an error if an earlier run of the instance is there. |
+| A run that says that it began before the one that stands before it in the same file | Not checked: the runs were moved, or the clock was set back. |
+| A record without its end | Not checked, as after a kill during a write. |
+| A run that began before another of its instance had ended | \`two gateways of one name\`; no error. |
+| Lines edited, missing, moved or repeated, a line that names another instance than its chain, a signature by another key, a run put in a second time | An error (exit code 1). |
+
+What the stream alone cannot show: that a whole run, or the newest lines, were taken out. A head kept elsewhere shows both. All replicas that have one key can write in the name of each other. Lines of earlier versions on standard output do not have such epochs; verify their runs one by one.
 
 ## Writers never share a file
 

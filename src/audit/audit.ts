@@ -19,9 +19,11 @@ import {
   type CheckpointBounds,
   checkpointBytes,
   checkpointDetail,
+  epochOf,
   linkDetail,
   MAX_LINES_BETWEEN_CHECKPOINTS,
   type Predecessor,
+  type ReplicaNames,
 } from './chain.js';
 import {
   type AuditEvent,
@@ -35,7 +37,7 @@ import {
   type Versions,
 } from './event.js';
 import type { RecentDecisions } from './query.js';
-import { AuditSink, type ChainWriter, type FileOpening, type SinkResult } from './sink.js';
+import { type AuditFolder, AuditSink, type ChainWriter, type FileOpening, type SinkResult } from './sink.js';
 
 type AuditSigner = {
   sign(bytes: Uint8Array): { readonly keyId: string; readonly signature: string };
@@ -51,8 +53,7 @@ export type AuditMeters = {
 
 export type AuditPorts = {
   readonly settings: AuditSettings;
-  /** Name of this run of the gateway. */
-  readonly instance: string;
+  readonly replica: ReplicaNames;
   /** Version of the program. */
   readonly version: string;
   readonly versions: Versions;
@@ -67,6 +68,11 @@ export type AuditPorts = {
   readonly onWarning?: (warning: string | undefined) => void;
   /** An additional mask for text from clients and upstreams. */
   readonly mask?: MaskText;
+  /**
+   * True while a sink that reads audit files, such as one that delivers them to another system, still needs the file at
+   * this path. `audit.retain` keeps it and all newer ones then.
+   */
+  readonly isUndelivered?: (path: string) => boolean;
   /** Also gets the events of requests, where somebody may look at them; see query.ts. */
   readonly recent?: Pick<RecentDecisions, 'note'> | undefined;
 };
@@ -147,7 +153,7 @@ function createEventBuilder(ports: AuditPorts): EventBuilder {
   const { signer, now, mask } = ports;
   const bounds = boundsOf(ports.settings);
   let gateway: GatewayInfo = {
-    instance: ports.instance,
+    ...ports.replica,
     version: ports.version,
     ...ports.versions,
   };
@@ -196,7 +202,7 @@ function createSinks(ports: AuditPorts, builder: EventBuilder, isClosing: () => 
       opening: builder.opening,
       checkpoint: builder.checkpoint,
       bounds: boundsOf(settings),
-      newEpoch: randomUUID,
+      newEpoch: (isStream) => epochOf(randomUUID(), isStream),
       // The duration of a write is not measured by the wall clock, which may jump.
       monotonicMs: () => performance.now(),
       onResult: (result, count) => meters.auditEvent(name, result, count),
@@ -224,7 +230,7 @@ const MAX_JUMP_MS = 86_400_000;
 /** Looks after the folders of files: reports other writers, and removes what is older than is configured. */
 function watchFolders(
   sinks: readonly AuditSink[],
-  { settings, now, onWarning }: AuditPorts,
+  { settings, now, onWarning, isUndelivered = () => false }: AuditPorts,
   builder: EventBuilder,
   checkpoint: () => void,
 ): { start(): void; end(): void } {
@@ -241,16 +247,24 @@ function watchFolders(
     onWarning?.(warning);
   }
 
+  /** Resolves with the name of the first old file that is still needed, at which it ends. */
+  async function removeFiles(sink: AuditSink, folder: AuditFolder, keptMs: number): Promise<string | undefined> {
+    for await (const old of folder.findOld(keptMs)) {
+      if (isUndelivered(folder.pathOf(old.file))) return old.file;
+      // INVARIANT: what is removed is recorded first.
+      await sink.append(builder.removal(old));
+      await folder.remove(old.file);
+    }
+    return undefined;
+  }
+
   async function removeOld(sink: AuditSink, keptMs: number): Promise<void> {
     const { folder } = sink;
     if (folder === undefined) return;
     removalError = undefined;
     try {
-      for await (const old of folder.findOld(keptMs)) {
-        // INVARIANT: what is removed is recorded first.
-        await sink.append(builder.removal(old));
-        await folder.remove(old.file);
-      }
+      const needed = await removeFiles(sink, folder, keptMs);
+      if (needed !== undefined) removalError = `audit.retain keeps ${needed}, which is not delivered yet`;
     } catch (error) {
       const why = systemErrorCode(error) ?? (error instanceof Error ? error.message : 'unknown');
       removalError = `audit.retain could not remove old files of ${sink.name}: ${why}`;

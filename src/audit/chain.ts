@@ -15,11 +15,33 @@ export const NO_PREVIOUS = '0'.repeat(64);
 
 /** The last line of a chain, or the beginning of an empty one. */
 export type ChainHead = {
-  /** The name of the chain: a UUID generated with its first line. */
+  /** The name of the chain: a UUID generated with its first line, behind `stream-` if the chain is one of a stream. */
   readonly epoch: string;
   /** Sequence number of the last line; -1 before the first. */
   readonly seq: number;
   readonly hash: string;
+};
+
+/** Chains of streams have epochs that begin so: their lines may stand between those of other chains. */
+const STREAM_EPOCH = 'stream-';
+
+/** The name of a new chain; `uuid` is a new one. */
+export function epochOf(uuid: string, isStream: boolean): string {
+  return isStream ? `${STREAM_EPOCH}${uuid}` : uuid;
+}
+
+/** True if the chain is one of a stream such as standard output. */
+export function isStreamEpoch(epoch: string): boolean {
+  return epoch.startsWith(STREAM_EPOCH);
+}
+
+/** Which gateway wrote a line, as lines other than those of requests state it. Earlier versions did not. */
+export type ReplicaNames = {
+  /** Stays the same when the gateway is restarted. */
+  readonly instance: string;
+  readonly host: string;
+  /** This run of it. */
+  readonly run: string;
 };
 
 /** A line as read: its position in a chain and what it states. */
@@ -34,6 +56,7 @@ export type ChainLine = {
   /** The time stated in the line, in milliseconds since the epoch; NaN if it is not a time. */
   readonly timeMs: number;
   readonly detail: AuditRecord;
+  readonly names: ReplicaNames | undefined;
 };
 
 const CHAIN_MEMBER = ',"chain":{"seq":';
@@ -88,6 +111,12 @@ export function textsAt(record: AuditRecord, ...path: readonly string[]): readon
   return Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
 }
 
+/** The names that a line states; `undefined` for lines of requests and of earlier versions. */
+export function namesOf(record: AuditRecord): ReplicaNames | undefined {
+  const [instance, host, run] = ['instance', 'host', 'run'].map((name) => textAt(record, 'gateway', name));
+  return instance === undefined || host === undefined || run === undefined ? undefined : { instance, host, run };
+}
+
 /**
  * Reads a line given as Latin-1 text, one character per byte, without its line feed. `undefined` if it is
  * not a line of a chain; a line that was modified is returned with `computed` different from `hash`.
@@ -110,6 +139,7 @@ export function readChainLine(line: string): ChainLine | undefined {
     type: typeof type === 'string' ? type : '',
     timeMs: typeof time === 'string' ? Date.parse(time) : Number.NaN,
     detail: isObject(detail) ? detail : {},
+    names: namesOf(record),
   };
 }
 

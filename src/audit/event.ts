@@ -130,8 +130,15 @@ export type EventText = {
 /** Hashes of the configuration files in force. */
 export type Versions = FileHashes;
 
-/** The instance that an event belongs to, and the versions of its configuration files. */
-export type GatewayInfo = Versions & { readonly instance: string; readonly version: string };
+/** The gateway that an event belongs to, and the versions of its configuration files. */
+export type GatewayInfo = Versions & {
+  /** Stays the same when the gateway is restarted. */
+  readonly instance: string;
+  /** Absent in lines of earlier versions, where `instance` names the run. */
+  readonly host?: string;
+  readonly run?: string;
+  readonly version: string;
+};
 
 /** Events other than those of a request. `detail` of the line holds what has no member of its own. */
 export type AuditEvent =
@@ -405,9 +412,10 @@ function eventMembers(event: AuditEvent, mask: MaskText | undefined, suppressed:
 }
 
 function eventText(type: string, members: string, context: EventContext): EventText {
-  const { instance, version, config, policy, pins } = context.gateway;
+  const { instance, host, run, version, config, policy, pins } = context.gateway;
+  const names = `"instance":${quoteVerified(instance)}${member('host', host)}${member('run', run)}`;
   return {
-    before: `${eventHead(type, context)}"instance":${quoteVerified(instance)},"epoch":"`,
+    before: `${eventHead(type, context)}${names},"epoch":"`,
     after: `","version":${quoteVerified(version)},"config":${quoteVerified(config)},"policy":${quoteVerified(policy)},"pins":${quoteVerified(pins)}},${members}`,
     timeMs: context.nowMs,
   };

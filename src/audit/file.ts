@@ -310,7 +310,8 @@ export function createAuditFile(path: string, options: AuditFileOptions): ChainW
       await keepDevice();
       if (opened === undefined && device === undefined) await openFirst();
       if (opened !== undefined) await keepUsable(opened, known);
-      return opened?.size === 0 ? { head: opened.head, opening: opened.opening } : { head: known };
+      if (opened?.size === 0) return { head: opened.head, opening: opened.opening };
+      return { head: known, isStream: device !== undefined };
     },
     async commit(bytes) {
       writing = bytes.length;
@@ -348,6 +349,7 @@ export function createAuditFile(path: string, options: AuditFileOptions): ChainW
         knownLosses = losses;
         return findOldFiles(path, { keptMs, nowMs: now() }, (name) => name === opened?.opening.file);
       },
+      pathOf: (file) => join(folder, file),
       async remove(file) {
         const current = opened;
         // The line that says so must be there after a power failure too; the next round tries again.
@@ -369,7 +371,7 @@ export function createAuditFile(path: string, options: AuditFileOptions): ChainW
  */
 export function createAuditStream(write: (text: string) => Promise<void>): ChainWriter {
   return {
-    prepare: (known) => Promise.resolve({ head: known }),
+    prepare: (known) => Promise.resolve({ head: known, isStream: true }),
     commit: (bytes) => write(bytes.toString('latin1')),
     abandon: () => Promise.resolve(),
     close: () => Promise.resolve(),

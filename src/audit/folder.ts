@@ -7,7 +7,16 @@ import { type FileHandle, lstat, open, readdir, stat } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { systemErrorCode } from '../text/wording.js';
-import { type ChainTail, type Predecessor, readChainLine, readLink, readTail } from './chain.js';
+import {
+  type ChainLine,
+  type ChainTail,
+  isStreamEpoch,
+  type Predecessor,
+  readChainLine,
+  readLink,
+  readTail,
+} from './chain.js';
+import { readLines } from './reader.js';
 import { compareRuns, type RunName, readRunName, shortInstance } from './run-name.js';
 
 /** True if the gateway may write the file itself: the configured path, or the file of a run beside it. */
@@ -236,11 +245,6 @@ export async function expandAuditPath(
   return found === undefined && files.length > 0 ? files : [path, ...files];
 }
 
-/** The first line of a file as Latin-1 text, without its line feed. */
-export function readFirstLine(path: string): Promise<string> {
-  return withFile(path, constants.O_RDONLY | constants.O_NONBLOCK, firstLineOf);
-}
-
 async function firstLineOf(handle: FileHandle): Promise<string> {
   let text = '';
   for (const bytes of END_BYTES) {
@@ -251,10 +255,52 @@ async function firstLineOf(handle: FileHandle): Promise<string> {
   return text.split('\n', 1)[0] ?? '';
 }
 
-/** The names that files of earlier versions have, also after they were rotated. */
-const EARLIER_NAME = /\.jsonl(?:[.-].+)?$/;
+/** The names that files of earlier versions have, and those of container logs, also after they were rotated. */
+const OTHER_NAME = /\.(?:jsonl|log)(?:[.-].+)?$/;
+/** A stream has its first record within so many lines. What is before it is of the process log. */
+const MAX_LINES_BEFORE_RECORD = 1_000;
 /** The configured path of a folder that has no files of runs, unless it was changed. */
 const DEFAULT_NAME = 'audit.jsonl';
+
+/** The first record of a file, which is its first line unless it is a stream; `undefined` if there is none. */
+async function readFirstRecord(path: string): Promise<ChainLine | undefined> {
+  let number = 0;
+  for await (const text of readLines(path)) {
+    const line = readChainLine(text);
+    if (line !== undefined && (number === 0 || isStreamEpoch(line.epoch))) return line;
+    number += 1;
+    if (line !== undefined || number > MAX_LINES_BEFORE_RECORD) return undefined;
+  }
+  return undefined;
+}
+
+function compareFirstLines(one: ChainLine, other: ChainLine): number {
+  return one.epoch === other.epoch ? one.seq - other.seq : one.timeMs - other.timeMs;
+}
+
+/**
+ * The same files, with those of streams in the order in which they were begun: container runtimes name the newest file so
+ * that a pattern of the shell lists it first. All others keep their places. Files that cannot be read are left to the
+ * reader.
+ */
+export async function orderStreams(files: readonly string[]): Promise<readonly string[]> {
+  const firsts = await Promise.all(files.map((file) => firstOfStream(file).catch(() => undefined)));
+  const streams = files
+    .flatMap((file, index) => {
+      const line = firsts[index];
+      return line === undefined ? [] : { file, line };
+    })
+    .sort(({ line: one }, { line: other }) => compareFirstLines(one, other))
+    .values();
+  return files.map((file, index) => (firsts[index] === undefined ? file : (streams.next().value?.file ?? file)));
+}
+
+/** Of what is no file, nothing may be read beforehand. */
+async function firstOfStream(file: string): Promise<ChainLine | undefined> {
+  const isFile = (await stat(file)).isFile();
+  const line = isFile && readRunName(basename(file)) === undefined ? await readFirstRecord(file) : undefined;
+  return line !== undefined && isStreamEpoch(line.epoch) ? line : undefined;
+}
 
 /**
  * All audit files in a folder. Files of earlier versions come first, in the order of their first lines. The file of a run
@@ -269,10 +315,10 @@ async function listFolder(folder: string, onStray: (file: string) => void): Prom
     (entry) =>
       entry.isFile() &&
       readRunName(entry.name) === undefined &&
-      (configured.has(entry.name) || EARLIER_NAME.test(entry.name)),
+      (configured.has(entry.name) || OTHER_NAME.test(entry.name)),
   );
   const lines = await Promise.all(
-    earlier.map(async ({ name }) => ({ name, line: readChainLine(await readFirstLine(join(folder, name))) })),
+    earlier.map(async ({ name }) => ({ name, line: await readFirstRecord(join(folder, name)) })),
   );
   const renamed = lines.flatMap(({ name, line }) => {
     const run = readRunName(readLink(line?.detail ?? {})?.file ?? '');
@@ -282,9 +328,7 @@ async function listFolder(folder: string, onStray: (file: string) => void): Prom
   const sorted = lines
     .filter(({ name }) => !isRenamed.has(name))
     .flatMap(({ name, line }) => (line === undefined ? [] : { name, line }))
-    .sort(({ line: one }, { line: other }) =>
-      one.epoch === other.epoch ? one.seq - other.seq : one.timeMs - other.timeMs,
-    );
+    .sort(({ line: one }, { line: other }) => compareFirstLines(one, other));
   const owners = runs.length === 0 ? [DEFAULT_NAME] : [...configured];
   const unreadable = lines.filter(({ line }) => line === undefined);
   const isOwned = (name: string) =>

@@ -6,7 +6,7 @@
 import { isObject } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounds.js';
 import { makeVisible, toVisibleJson } from '../text/escaping.js';
-import { type AuditRecord, valueAt } from './chain.js';
+import { type AuditRecord, namesOf, type ReplicaNames, requiredText, textAt, valueAt } from './chain.js';
 import type { EventText } from './event.js';
 
 /** All given filters must match. Values are compared exactly. */
@@ -17,6 +17,8 @@ type AuditFilter = {
   readonly reason?: string | undefined;
   /** Only outcomes whose client got something else than the upstream sent. */
   readonly altered?: boolean | undefined;
+  /** Name of the gateway, if its chain names it. */
+  readonly instance?: string | undefined;
   /** Id of an approval: its own events, and the decisions that name it. */
   readonly approval?: string | undefined;
   /** Milliseconds since the epoch: events at or after it. */
@@ -51,7 +53,7 @@ const LEFT_OUT = {
 };
 
 /** The event of a request with all its members; an outcome has what its decision says, too. */
-function completeEvent(record: AuditRecord, decided: AuditRecord): AuditRecord {
+function completeEvent(record: AuditRecord, decided: AuditRecord, names: ReplicaNames | undefined): AuditRecord {
   const members = (name: string): AuditRecord | undefined => {
     const [own, other] = [record[name], decided[name]];
     if (!isObject(own)) return isObject(other) ? other : undefined;
@@ -63,9 +65,10 @@ function completeEvent(record: AuditRecord, decided: AuditRecord): AuditRecord {
   const pin = target?.['pin'] ?? null;
   const args = members('args');
   const result = record['result'];
+  const gateway = members('gateway');
   const { schema, id, time, type, chain } = record;
   const complete = {
-    ...{ schema, id, time, type, gateway: members('gateway') ?? null },
+    ...{ schema, id, time, type, gateway: gateway === undefined ? null : { ...names, ...gateway } },
     actor: actor === undefined ? null : { ...LEFT_OUT.actor, ...actor, ...completeToken(token) },
     client: { ...LEFT_OUT.client, ...members('client') },
     target: { ...LEFT_OUT.target, definition: pin, pin, request_id: null, ...target },
@@ -91,6 +94,8 @@ function completeToken(token: unknown): { readonly token?: AuditRecord } {
 /** Decisions without an outcome so far that are kept, and the characters of their lines; the oldest goes first. */
 const MAX_UNDER_WAY = 10_000;
 const MAX_CHARACTERS_UNDER_WAY = 64 * 1024 * 1024;
+/** Chains whose gateways are known. */
+const MAX_CHAINS = 10_000;
 
 /** An event with all its members, as far as the lines say them. */
 export type JoinedEvent = {
@@ -101,34 +106,47 @@ export type JoinedEvent = {
 
 /**
  * Completes the events of a log, which are given in its order: an outcome with what its decision says, if that
- * came before. `length` is that of the line.
+ * came before, and both with the names of the gateway, if its chain has named it before. `length` is that of the line.
  */
 export function createEventJoiner(): (record: AuditRecord, length: number) => JoinedEvent {
   const underWay = new BoundedMap<unknown, AuditRecord>(MAX_UNDER_WAY, MAX_CHARACTERS_UNDER_WAY);
+  const chains = new BoundedMap<string, ReplicaNames>(MAX_CHAINS, Number.POSITIVE_INFINITY);
+
+  function keepNames(record: AuditRecord): void {
+    const epoch = requiredText(record, 'gateway', 'epoch');
+    const names = chains.has(epoch) ? undefined : namesOf(record);
+    if (names !== undefined) chains.set(epoch, names, 0);
+  }
+
   return (record, length) => {
     const { type } = record;
-    if (type !== 'mcp.decision' && type !== 'mcp.outcome') return { record, isAlone: false };
+    if (type !== 'mcp.decision' && type !== 'mcp.outcome') {
+      keepNames(record);
+      return { record, isAlone: false };
+    }
     const id = valueAt(record, 'decision', 'id');
+    const names = chains.get(requiredText(record, 'gateway', 'epoch'));
     if (type === 'mcp.decision') {
       underWay.set(id, record, length);
-      return { record: completeEvent(record, {}), isAlone: false };
+      return { record: completeEvent(record, {}, names), isAlone: false };
     }
     const decided = underWay.get(id);
     underWay.delete(id);
     // A line that says all of it itself names its files.
     const isAlone = decided === undefined && valueAt(record, 'gateway', 'policy') === undefined;
-    return { record: completeEvent(record, decided ?? {}), isAlone };
+    return { record: completeEvent(record, decided ?? {}, names), isAlone };
   };
 }
 
 /** True if the event matches the filter. */
 export function isMatch(record: AuditRecord, filter: AuditFilter): boolean {
-  const { type, subject, upstream, reason, altered, approval, sinceMs } = filter;
+  const { type, subject, upstream, instance, reason, altered, approval, sinceMs } = filter;
   const reasons = valueAt(record, 'decision', 'reasons');
   return (
     (type === undefined || record['type'] === type) &&
     (subject === undefined || valueAt(record, 'actor', 'sub') === subject) &&
     (upstream === undefined || valueAt(record, 'target', 'upstream') === upstream) &&
+    (instance === undefined || valueAt(record, 'gateway', 'instance') === instance) &&
     (reason === undefined || (Array.isArray(reasons) && reasons.includes(reason))) &&
     (altered !== true || isAltered(record)) &&
     (approval === undefined || approvalOf(record) === approval) &&
@@ -239,16 +257,16 @@ function resultOf(record: AuditRecord): string {
  * Prints one row for each event that is chosen, and one for a request: its outcome, or its decision where the outcome is
  * not chosen or not in the log (yet). `end` prints what is left.
  */
-export function createRowPrinter(print: (row: string) => void): {
+export function createRowPrinter(print: (row: string, instance: string | undefined) => void): {
   readonly add: (record: AuditRecord, isChosen: boolean) => void;
   readonly end: () => void;
 } {
-  const undecided = new Map<unknown, string>();
+  const undecided = new Map<unknown, { readonly row: string; readonly instance: string | undefined }>();
 
   function release(id: unknown, isReplaced: boolean): void {
-    const row = undecided.get(id);
+    const kept = undecided.get(id);
     undecided.delete(id);
-    if (row !== undefined && !isReplaced) print(row);
+    if (kept !== undefined && !isReplaced) print(kept.row, kept.instance);
   }
 
   return {
@@ -257,14 +275,58 @@ export function createRowPrinter(print: (row: string) => void): {
       if (record['type'] === 'mcp.outcome') release(id, isChosen);
       if (!isChosen) return;
       const row = renderAuditRow(record);
-      if (record['type'] !== 'mcp.decision') return print(row);
-      undecided.set(id, row);
+      const instance = textAt(record, 'gateway', 'instance');
+      if (record['type'] !== 'mcp.decision') return print(row, instance);
+      undecided.set(id, { row, instance });
       if (undecided.size > MAX_UNDER_WAY) release(undecided.keys().next().value, false);
     },
     end() {
-      for (const row of undecided.values()) print(row);
+      for (const { row, instance } of undecided.values()) print(row, instance);
       undecided.clear();
     },
+  };
+}
+
+/** Rows that are kept until those of another instance are printed. */
+const MAX_GROUPED = 100_000;
+
+/**
+ * Prints rows under the name of the instance that wrote them. Those of the first are printed at once, those of all others
+ * at the end, or when they are too many to be kept.
+ */
+export function createInstanceGroups(print: (row: string) => void): {
+  readonly add: (row: string, instance: string | undefined) => void;
+  readonly end: () => void;
+} {
+  const groups = new Map<string, string[]>();
+  let current: string | undefined;
+  let kept = 0;
+
+  function begin(instance: string): void {
+    current = instance;
+    print(`instance ${makeVisible(instance)}`);
+  }
+
+  function end(): void {
+    for (const [instance, rows] of groups) {
+      begin(instance);
+      for (const row of rows) print(row);
+    }
+    groups.clear();
+    kept = 0;
+  }
+
+  return {
+    add(row, instance = 'unknown') {
+      if (current === undefined) begin(instance);
+      if (instance === current) return print(row);
+      const rows = groups.get(instance);
+      if (rows === undefined) groups.set(instance, [row]);
+      else rows.push(row);
+      kept += 1;
+      if (kept >= MAX_GROUPED) end();
+    },
+    end,
   };
 }
 

@@ -1,9 +1,13 @@
-// Reads the lines of audit files, of any number and size, and verifies files as they are found in a folder. Opens files for
-// reading only, and keeps no more of them in memory than a piece.
+// Reads the lines of audit files and streams, of any number and size, compressed by gzip or not, wrapped by a container
+// runtime or not, and verifies them as they are found. Opens files for reading only, and keeps no more of them in memory
+// than a piece.
 
 import { createReadStream } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
-import { readFirstLine } from './folder.js';
+import { type FileHandle, open, stat } from 'node:fs/promises';
+import { pipeline, Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { isStreamEpoch, readChainLine } from './chain.js';
+import { createUnwrapper } from './container-log.js';
 import { type ChainVerdict, ChainVerifier, type VerifyOptions } from './verify.js';
 
 /** In place of a file: standard input. */
@@ -13,15 +17,42 @@ const STDIN_FD = 0;
 /** A longer line is not an audit line; it is passed on in pieces. */
 export const MAX_LINE_BYTES = 4 * 1024 * 1024;
 
-/** Lines of a file, or of standard input, as Latin-1 text, one character per byte. Rejects if it cannot be read. */
-export async function* readLines(path: string): AsyncGenerator<string> {
+/** The first bytes of a gzip file (RFC 1952). */
+const GZIP = [0x1f, 0x8b] as const;
+
+/** What a line has that names its gateway. */
+const NAMES_MEMBER = '"run":"';
+
+/** A text of a file, and the number of the line where it ended, from 1. */
+export type NumberedLine = { readonly text: string; readonly line: number };
+
+async function* prepend(first: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+  yield first;
+  for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+}
+
+/** The bytes of a file as they were before they were compressed, if they are. */
+async function* readBytes(path: string): AsyncGenerator<Buffer> {
+  const stream = path === STDIN ? createReadStream('', { fd: STDIN_FD }) : createReadStream(path);
+  try {
+    const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]();
+    const first = await chunks.next();
+    if (first.done === true) return;
+    const isCompressed = GZIP.every((byte, index) => first.value[index] === byte);
+    const all = prepend(first.value, chunks);
+    if (!isCompressed) return yield* all;
+    // An error of either stream ends the iteration with it.
+    yield* pipeline(Readable.from(all), createGunzip(), () => undefined) as AsyncIterable<Buffer>;
+  } finally {
+    stream.destroy();
+  }
+}
+
+/** Physical lines as Latin-1 text, one character per byte. */
+async function* readRawLines(path: string): AsyncGenerator<string> {
   let rest = '';
-  const stream =
-    path === STDIN
-      ? createReadStream('', { fd: STDIN_FD, encoding: 'latin1' })
-      : createReadStream(path, { encoding: 'latin1' });
-  for await (const chunk of stream) {
-    const lines = (rest + String(chunk)).split('\n');
+  for await (const chunk of readBytes(path)) {
+    const lines = (rest + chunk.toString('latin1')).split('\n');
     rest = lines.pop() ?? '';
     yield* lines;
     if (rest.length > MAX_LINE_BYTES) {
@@ -65,9 +96,57 @@ async function readPiece(handle: FileHandle, start: number, bytes: number): Prom
   return buffer.toString('latin1', 0, bytesRead);
 }
 
+/** The lines of a file, or of standard input, with their numbers. Rejects if it cannot be read. */
+export async function* readNumberedLines(path: string): AsyncGenerator<NumberedLine> {
+  const { add, end } = createUnwrapper(MAX_LINE_BYTES);
+  let line = 0;
+  for await (const raw of readRawLines(path)) {
+    line += 1;
+    for (const text of add(raw)) yield { text, line };
+  }
+  for (const text of end()) yield { text, line };
+}
+
+/** The lines of a file, or of standard input, as Latin-1 text, one character per byte. Rejects if it cannot be read. */
+export async function* readLines(path: string): AsyncGenerator<string> {
+  for await (const { text } of readNumberedLines(path)) yield text;
+}
+
 /** The lines of files, one after the other. */
 export async function* readLinesOf(files: readonly string[]): AsyncGenerator<string> {
   for (const file of files) yield* readLines(file);
+}
+
+/** The first line of a file; empty if there is none. */
+async function readFirstLine(path: string): Promise<string> {
+  for await (const line of readLines(path)) return line;
+  return '';
+}
+
+/**
+ * True if gateways of several instances wrote the files, or that can only be found by reading them: then rows have to say
+ * of which they are. A file of a run names its instance in its first line; streams are read.
+ */
+export async function hasSeveralInstances(files: readonly string[]): Promise<boolean> {
+  const instances = new Set<string>();
+  for (const file of files) {
+    if (file === STDIN || !(await stat(file)).isFile()) return true;
+    for await (const instance of readInstances(file)) {
+      instances.add(instance);
+      if (instances.size > 1) return true;
+    }
+  }
+  return false;
+}
+
+/** The instances that a file names; the first one alone unless it is a stream. */
+async function* readInstances(file: string): AsyncGenerator<string> {
+  for await (const text of readLines(file)) {
+    const line = text.includes(NAMES_MEMBER) ? readChainLine(text) : undefined;
+    if (line?.names === undefined) continue;
+    yield line.names.instance;
+    if (!isStreamEpoch(line.epoch)) return;
+  }
 }
 
 /**
@@ -81,15 +160,17 @@ export async function verifyAuditFiles(
   { nameOf, onLine }: { readonly nameOf: (file: string) => string; readonly onLine?: (line: string) => void },
 ): Promise<ChainVerdict> {
   const verifier = new ChainVerifier(options);
-  for (const file of files) if (file !== STDIN) verifier.expect(await readFirstLine(file));
+  // What is no file, such as a pipe, can be read only once.
+  for (const file of files)
+    if (file !== STDIN && (await stat(file)).isFile()) verifier.expect(await readFirstLine(file));
   for (const file of files) {
-    let number = 0;
-    for await (const line of readLines(file)) {
-      number += 1;
-      verifier.push(line, nameOf(file), number);
-      onLine?.(line);
+    let isEmpty = true;
+    for await (const { text, line } of readNumberedLines(file)) {
+      isEmpty = false;
+      verifier.push(text, nameOf(file), line);
+      onLine?.(text);
     }
-    if (number === 0) verifier.noteEmpty(nameOf(file));
+    if (isEmpty) verifier.noteEmpty(nameOf(file));
   }
   return verifier.end();
 }

@@ -34,6 +34,8 @@ export type Preparation = {
   readonly head: ChainHead | undefined;
   /** Present if nothing was written to the file yet. */
   readonly opening?: FileOpening;
+  /** Where lines go cannot be read, so no later run can sign the end of this one. */
+  readonly isStream?: boolean | undefined;
 };
 
 /** Where lines are written. Its methods are called one at a time. */
@@ -55,6 +57,8 @@ export type AuditFolder = {
   findWarnings(): Promise<readonly string[]>;
   /** Files that are older than the time for which they are kept, the oldest first. */
   findOld(keptMs: number): AsyncIterable<Predecessor>;
+  /** The path of a file of this name. */
+  pathOf(file: string): string;
   /** Removes a file by its name, once a line that says so is written. */
   remove(file: string): Promise<void>;
 };
@@ -71,7 +75,7 @@ type SinkPorts = {
   readonly checkpoint: (head: ChainHead) => EventText;
   /** When the next checkpoint is due after another. */
   readonly bounds: CheckpointBounds;
-  readonly newEpoch: () => string;
+  readonly newEpoch: (isStream: boolean) => string;
   readonly monotonicMs: () => number;
   readonly onResult: (result: SinkResult, count: number) => void;
   readonly onWritten: (head: ChainHead) => void;
@@ -356,7 +360,7 @@ export class AuditSink {
 
   async #write(items: readonly Item[]): Promise<void> {
     const found = await this.#writer.prepare(this.#head);
-    const head = found.head ?? startChain(this.#ports.newEpoch());
+    const { head, isNewStream } = this.#beginningOf(found);
     this.#bytes ??= createGroupBytes(head);
     const group = this.#bytes;
     group.begin(head);
@@ -381,8 +385,9 @@ export class AuditSink {
       interval?.add(event.timeMs);
       group.add(event);
     }
-    // How much an earlier run left unsigned is unknown, so a checkpoint comes before further events.
-    if (interval === undefined) addCheckpoint();
+    // How much an earlier run left unsigned is unknown, so a checkpoint comes before further events. In a stream, where
+    // nothing else vouches for a run, its beginning is signed at once.
+    if (interval === undefined || isNewStream) addCheckpoint();
     for (const item of items) {
       if (item.kind === 'event') add(item.event);
       else addCheckpoint();
@@ -392,6 +397,11 @@ export class AuditSink {
     this.#interval = interval;
     this.#reportStall(reported);
     this.#done(group.head(), items.length, checkpoints);
+  }
+
+  #beginningOf({ head, isStream = false }: Preparation): { readonly head: ChainHead; readonly isNewStream: boolean } {
+    const isNewStream = isStream && !this.#isStarted;
+    return { head: head ?? startChain(this.#ports.newEpoch(isStream)), isNewStream };
   }
 
   /** A write that stalls has begun before anything was refused because of it, so the next one says so. */

@@ -2,11 +2,12 @@
 // its hash and follow the previous one; nothing may be missing, moved or repeated. The first line of each file names the
 // last line of the file before it, which must be there, or a signed checkpoint must say that the file was removed. A torn
 // line is accepted only if the next line, or the file that follows, records it. Checkpoints must be signed by a known
-// key, state the line before them, not fall back to an older form, and follow each other within two intervals. It reports
-// two writers, and what it cannot verify: the end without a checkpoint kept elsewhere, the beginning without the older
-// file. Memory use does not depend on the size of a file.
+// key, state the line before them, not fall back to an older form, and follow each other within two intervals. In a
+// stream, chains of several runs may stand between each other, and what holds between the runs of an instance is checked
+// by instances.ts. It reports two writers, and what it cannot verify: the end without a checkpoint kept elsewhere, the
+// beginning without the older file. Memory use does not depend on the size of a file.
 
-import { basename } from 'node:path';
+import { basename, dirname } from 'node:path';
 import {
   type ChainHead,
   type ChainLine,
@@ -15,14 +16,18 @@ import {
   CheckpointInterval,
   type FileLink,
   isSignedBy,
+  isStreamEpoch,
   MAX_LINES_BETWEEN_CHECKPOINTS,
   NO_PREVIOUS,
+  type ReplicaNames,
   readChainLine,
   readCheckpoint,
   readLink,
   tornDigest,
   VERIFIER_MAX_INTERVALS,
 } from './chain.js';
+import { looksLikeAuditLine } from './container-log.js';
+import { checkStreams, type InstanceVerdict, instancesOf, type RunFacts } from './instances.js';
 import { readRunName } from './run-name.js';
 
 /** Bounds assumed after a checkpoint that states none; exceeding them gives a note. */
@@ -259,6 +264,7 @@ class CheckpointVerifier {
   }
 }
 
+const EDITED = 'the line was changed: its hash does not match its bytes';
 const BAD_SIGNATURE = 'the checkpoint is not signed by a known key of the gateway';
 
 /** The kind of an error in a line. */
@@ -297,20 +303,26 @@ export type ChainVerdict = {
   readonly twoWriters: readonly string[];
   readonly lines: number;
   readonly checkpoints: number;
+  /** The last line of the chain that was read last. */
   readonly head: ChainHead | undefined;
+  /** The gateways whose lines name them, and their runs. */
+  readonly instances: readonly InstanceVerdict[];
 };
 
 export type VerifyOptions = {
-  /** A head known from elsewhere that the chain must contain. */
-  readonly head?: ChainHead;
+  /** Heads known from elsewhere that the chains must contain, one a chain. */
+  readonly heads?: readonly ChainHead[];
   /** Public keys of the gateway, raw as base64url; every checkpoint must be signed by one of them. */
   readonly publicKeys?: readonly string[];
 };
 
+/** Lines before the first record of a file that are kept until it is known what the file is. */
+const MAX_UNDECIDED = 1_000;
+
 /** Maximum number of listed errors; the first one is the most informative. */
 const MAX_ERRORS = 50;
 
-type LinePosition = { readonly file: string; readonly line: number };
+export type LinePosition = { readonly file: string; readonly line: number };
 
 const GIVE_MORE = 'give --key or the older file';
 const GIVE_OLDEST_FIRST = '; give the files oldest first';
@@ -325,6 +337,7 @@ class RunVerifier {
   readonly #checkpoints: CheckpointVerifier;
   /** Sequence numbers whose hashes somebody wants to know, and the hashes. */
   readonly #wanted: Map<number, string | undefined>;
+  readonly first: LinePosition;
   #head: ChainHead | undefined;
   #torn: TornEnd | undefined;
   #last: LinePosition;
@@ -335,6 +348,14 @@ class RunVerifier {
   /** Times of the first lines, as many as may lack a checkpoint, until there is one of this chain. */
   #times: number[] = [];
   #isLinkRefused = false;
+  #names: ReplicaNames | undefined;
+  #firstPosition: LinePosition | undefined;
+  /** The lines that were read before this chain began, and before its last one, in all chains. */
+  #order = { first: 0, last: 0 };
+  #timesMs = { first: Number.NaN, last: Number.NaN };
+  /** The last line that says that the run ends, and the checkpoint behind it. */
+  #stopSeq: number | undefined;
+  #signedStopSeq: number | undefined;
   /** What the first line says of the file before it; `undefined` for the beginning of a chain in itself. */
   #beginning: (LinePosition & { readonly seq: number; readonly link: FileLink | undefined }) | undefined;
 
@@ -346,6 +367,7 @@ class RunVerifier {
   ) {
     this.#report = report;
     this.#checkpoints = new CheckpointVerifier(publicKeys, report);
+    this.first = first;
     this.#last = first;
     this.#wanted = wanted;
   }
@@ -384,13 +406,33 @@ class RunVerifier {
     return this.#checkpoints.describeUnknownKeys();
   }
 
+  get isStream(): boolean {
+    return this.#head !== undefined && isStreamEpoch(this.#head.epoch);
+  }
+
+  /** What the other runs of an instance are compared with; `undefined` without a line of the chain. */
+  get facts(): RunFacts | undefined {
+    const head = this.#head;
+    const first = this.#firstPosition;
+    if (head === undefined || first === undefined) return undefined;
+    return {
+      ...{ names: this.#names, head, first, last: this.#last, order: this.#order, timesMs: this.#timesMs },
+      ...{ lines: this.#lines, checkpoints: this.checkpoints, unsigned: this.unsigned },
+      firstSeq: this.#beginning?.seq ?? 0,
+      hasSignedEnd: this.#signedStopSeq === head.seq,
+    };
+  }
+
   /** The hash of a line that was read; `undefined` if it was not kept. */
   hashAt(seq: number): string | undefined {
     return seq === this.#head?.seq ? this.#head.hash : this.#wanted.get(seq);
   }
 
-  /** Takes the next line, as Latin-1 text without its line feed, and as it was read. */
-  push(text: string, line: ChainLine | undefined, position: LinePosition): void {
+  /**
+   * Takes the next line, as Latin-1 text without its line feed, and as it was read. `order` is the number of lines that
+   * were read before it.
+   */
+  push(text: string, line: ChainLine | undefined, position: LinePosition, order = 0): void {
     this.#last = position;
     this.#lines += 1;
     if (line === undefined) {
@@ -400,12 +442,13 @@ class RunVerifier {
     }
     if (line.computed !== line.hash) {
       this.#reportTorn();
-      this.#report.error(position, 'edited', 'the line was changed: its hash does not match its bytes');
+      this.#report.error(position, 'edited', EDITED);
     } else {
       const { torn_bytes: bytes, torn_sha256: digest } = line.detail;
       if (line.type !== 'lifecycle' || !this.acceptTorn(bytes, digest)) this.#reportTorn();
       this.#checkPosition(line, position);
-      if (this.#checkpoints.verifyLine(line, position)) this.sign();
+      this.#takeNames(line, position, order);
+      if (this.#checkpoints.verifyLine(line, position)) this.#signAt(line);
     }
     this.#keepTime(line.timeMs);
     if (this.#signedLines < this.#lines) this.#unsignedFrom ??= line.seq;
@@ -413,6 +456,29 @@ class RunVerifier {
     // The epoch of a modified line is not used.
     const epoch = line.computed === line.hash ? line.epoch : (this.#head?.epoch ?? line.epoch);
     this.#head = { epoch, seq: line.seq, hash: line.hash };
+  }
+
+  /** A chain belongs to one run of one gateway, so no line of it may name another. */
+  #takeNames({ names, type, detail, seq, timeMs }: ChainLine, position: LinePosition, order: number): void {
+    if (this.#firstPosition === undefined) {
+      this.#firstPosition = position;
+      this.#order.first = order;
+      this.#timesMs.first = timeMs;
+    }
+    this.#order.last = order;
+    if (!Number.isNaN(timeMs)) this.#timesMs.last = timeMs;
+    if (type === 'lifecycle' && detail['event'] === 'stopped') this.#stopSeq = seq;
+    if (names === undefined) return;
+    this.#names ??= names;
+    const { instance, host, run } = this.#names;
+    if (names.instance === instance && names.host === host && names.run === run) return;
+    const message = `names the run ${names.run} of ${names.instance}, and its chain belongs to ${run} of ${instance}`;
+    this.#report.error(position, 'replaced', message);
+  }
+
+  #signAt({ seq }: ChainLine): void {
+    if (this.#stopSeq !== undefined && seq === this.#stopSeq + 1) this.#signedStopSeq = seq;
+    this.sign();
   }
 
   /** Marks all lines read so far as covered. */
@@ -513,6 +579,11 @@ class RunVerifier {
   }
 
   #checkBeginning(line: ChainLine, position: LinePosition): void {
+    // A stream is kept for a while, and its older parts elsewhere: no line says where a part begins.
+    if (isStreamEpoch(line.epoch) && line.seq > 0) {
+      this.#beginning = { ...position, seq: line.seq, link: undefined };
+      return;
+    }
     const link = readLink(line.detail);
     const isFirst = line.seq === 0 && line.prev === NO_PREVIOUS && line.type === 'lifecycle';
     const isContinued = line.type === 'lifecycle' && line.detail['event'] === 'continued';
@@ -553,7 +624,15 @@ export class ChainVerifier {
   /** The chain of the last line, which the next one continues unless it begins a file of another. */
   #run: RunVerifier | undefined;
   #last: LinePosition = { file: '', line: 0 };
-  #isHeadSeen = false;
+  #lineCount = 0;
+  /** The epochs of the chains in which a head from elsewhere was found. */
+  readonly #headsSeen = new Set<string>();
+  /** What stands in the current file before its first record, which tells whether the file is a stream. */
+  #undecided: { readonly text: string; readonly position: LinePosition }[] = [];
+  /** What the records of the current file are; `undefined` before the first. */
+  #kind: 'stream' | 'file' | undefined;
+  /** Lines of streams that are no records, and the first of them. */
+  readonly #strays: { first: LinePosition | undefined; count: number } = { first: undefined, count: 0 };
 
   constructor(options: VerifyOptions = {}) {
     this.#options = options;
@@ -569,6 +648,7 @@ export class ChainVerifier {
 
   /** A file without a line. */
   noteEmpty(file: string): void {
+    this.#enterFile();
     this.#last = { file, line: 0 };
     this.#notes.push(`${file}: empty, as a start leaves it that ended before its first line`);
   }
@@ -576,14 +656,77 @@ export class ChainVerifier {
   /** Takes the next line, as Latin-1 text without its line feed. */
   push(text: string, file: string, lineNumber: number): void {
     const position = { file, line: lineNumber };
+    if (file !== this.#last.file) this.#enterFile();
     this.#last = position;
     const line = readChainLine(text);
+    if (line === undefined && this.#kind === undefined) this.#holdBack(text, position);
+    else this.#take(text, line, position);
+  }
+
+  #enterFile(): void {
+    this.#decide('file');
+    this.#kind = undefined;
+  }
+
+  #holdBack(text: string, position: LinePosition): void {
+    this.#undecided.push({ text, position });
+    if (this.#undecided.length > MAX_UNDECIDED) this.#decide('file');
+  }
+
+  /** In a stream, what is no record was written by somebody else; in a file it is damage. */
+  #decide(kind: 'stream' | 'file'): void {
+    this.#kind ??= kind;
+    for (const { text, position } of this.#undecided.splice(0)) this.#take(text, undefined, position);
+  }
+
+  #take(text: string, line: ChainLine | undefined, position: LinePosition): void {
+    if (line !== undefined) this.#decide(isStreamEpoch(line.epoch) ? 'stream' : 'file');
+    // A file that a run writes has lines of no other chain; a stream may end, and a file follow in the same input.
+    const isInStream = this.#kind === 'stream' && (line === undefined || isStreamEpoch(line.epoch));
+    this.#lineCount += 1;
+    if (isInStream) this.#takeOfStream(text, line, position);
+    else this.#takeOfFile(text, line, position);
+  }
+
+  #takeOfFile(text: string, line: ChainLine | undefined, position: LinePosition): void {
+    this.#kind = 'file';
     const link = line?.type === 'lifecycle' && line.computed === line.hash ? readLink(line.detail) : undefined;
     const run =
       link === undefined || line === undefined ? this.#continue(line, position) : this.#begin(line, link, position);
     this.#run = run;
-    run.push(text, line, position);
+    run.push(text, line, position, this.#lineCount);
     if (line !== undefined) this.#checkHead(line, position, run);
+  }
+
+  /** Each line of a stream goes to the chain that it names. */
+  #takeOfStream(text: string, line: ChainLine | undefined, position: LinePosition): void {
+    if (line === undefined) {
+      this.#takeStray(text, position);
+      return;
+    }
+    const known = this.#runs.get(line.epoch);
+    if (known === undefined && line.computed !== line.hash) {
+      // The name of the chain may be what was changed; the chain that it was taken from misses a line.
+      this.#addError(position, 'edited', EDITED);
+      return;
+    }
+    const run = known ?? this.#newRun(line.epoch, position);
+    this.#run = run;
+    run.push(text, line, position, this.#lineCount);
+    this.#checkHead(line, position, run);
+  }
+
+  /** What lacks in a chain is found there. A record without its end is left by whoever was ended while writing it. */
+  #takeStray(text: string, position: LinePosition): void {
+    if (text === '') return;
+    if (looksLikeAuditLine(text)) {
+      this.#unchecked.push(
+        `${position.file}:${position.line}: ${text.length} bytes of a record without its end, as a gateway leaves them that is killed while it writes: what the record said is not known`,
+      );
+      return;
+    }
+    this.#strays.first ??= position;
+    this.#strays.count += 1;
   }
 
   /** The chain of a line that begins no file of its own. */
@@ -593,7 +736,8 @@ export class ChainVerifier {
       this.#unreadable.set(basename(position.file), run);
       return run;
     }
-    return this.#run ?? this.#newRun(line?.epoch ?? '', position);
+    if (this.#run !== undefined && !this.#run.isStream) return this.#run;
+    return this.#runs.get(line?.epoch ?? '') ?? this.#newRun(line?.epoch ?? '', position);
   }
 
   /** The chain of the first line of a file. */
@@ -641,6 +785,7 @@ export class ChainVerifier {
 
   /** Ends the verification. */
   end(): ChainVerdict {
+    this.#decide('file');
     const runs = [...this.#runs.values()];
     this.#endRuns(runs);
     const lines = runs.reduce((sum, run) => sum + run.lines, 0);
@@ -648,7 +793,8 @@ export class ChainVerifier {
     this.#checkStarts();
     this.#checkEnd();
     this.#checkKeys(runs);
-    this.#noteUnsigned(runs);
+    this.#checkStreams(runs);
+    this.#noteUnsigned(runs.filter((run) => !run.isStream));
     const unsigned = runs.filter((run) => run.unsigned.lines > 0);
     return {
       isWhole: this.#errors.length === 0 && this.#unchecked.length === 0,
@@ -663,7 +809,21 @@ export class ChainVerifier {
       lines,
       checkpoints: runs.reduce((sum, run) => sum + run.checkpoints, 0),
       head: this.#run?.head,
+      instances: instancesOf(runs.flatMap((run) => run.facts ?? [])),
     };
+  }
+
+  #checkStreams(runs: readonly RunVerifier[]): void {
+    const { first, count } = this.#strays;
+    if (first !== undefined)
+      this.#notes.push(
+        `${first.file}:${first.line}: ${count === 1 ? 'a line that is no record was' : `this and further lines that are no records (${count} in all) were`} passed over`,
+      );
+    const found = checkStreams(runs.filter((run) => run.isStream).flatMap((run) => run.facts ?? []));
+    for (const { position, message } of found.missing) this.#addError(position, 'missing', message);
+    this.#unchecked.push(...found.unchecked);
+    this.#twoWriters.push(...found.twoWriters);
+    this.#notes.push(...found.notes);
   }
 
   #addError(position: LinePosition, kind: ChainErrorKind, message: string): void {
@@ -675,8 +835,8 @@ export class ChainVerifier {
     const successors = new Map<string, Start>();
     for (const start of this.#starts) {
       const { link, file } = start;
-      const key =
-        link.after === undefined ? (readRunName(link.file)?.configured ?? link.file) : keyOf(link.after.checkpoint);
+      const first = `${dirname(file)}/${readRunName(link.file)?.configured ?? link.file}`;
+      const key = link.after === undefined ? first : keyOf(link.after.checkpoint);
       const other = successors.get(key);
       successors.set(key, other ?? start);
       const before = link.after === undefined ? 'no file' : link.after.file;
@@ -705,10 +865,10 @@ export class ChainVerifier {
   }
 
   #checkHead(line: ChainLine, position: LinePosition, run: RunVerifier): void {
-    const expectedHead = this.#options.head;
-    if (expectedHead === undefined || expectedHead.epoch !== line.epoch || expectedHead.seq !== line.seq) return;
-    this.#isHeadSeen = true;
-    if (expectedHead.hash !== line.hash) {
+    const known = this.#options.heads?.find(({ epoch, seq }) => epoch === line.epoch && seq === line.seq);
+    if (known === undefined) return;
+    this.#headsSeen.add(known.epoch);
+    if (known.hash !== line.hash) {
       this.#addError(position, 'replaced', 'the checkpoint has another hash for this line: the chain was rewritten');
     } else run.sign();
   }
@@ -735,9 +895,14 @@ export class ChainVerifier {
     if (unknownKeys !== undefined) this.#unchecked.push(`${GIVE_MORE}: ${unknownKeys}`);
     const missing = beginning && this.#describeMissing(beginning);
     // The origin of a continued chain is verified by a trusted key or head, or by its first line being present.
-    const isOriginVerified = this.#isHeadSeen || (hasKey && checkpoints > 0);
+    const isOriginVerified = this.#isHeadSeen(run) || (hasKey && checkpoints > 0);
     if (missing !== undefined && !isOriginVerified && unknownKeys === undefined)
       this.#unchecked.push(`${GIVE_MORE}: ${missing}`);
+  }
+
+  /** A head of one chain vouches for the files that it follows; chains of streams follow nothing. */
+  #isHeadSeen({ isStream, head }: RunVerifier): boolean {
+    return isStream ? this.#headsSeen.has(head?.epoch ?? '') : this.#headsSeen.size > 0;
   }
 
   /** What the first line of a chain follows, if that is not there and no signed checkpoint says why. */
@@ -749,7 +914,7 @@ export class ChainVerifier {
       this.#notes.push(`${place}: follows ${after.file}, which was removed; a signed checkpoint says so`);
       return undefined;
     }
-    if (after !== undefined && !this.#isOldest(after.file)) {
+    if (after !== undefined && !this.#isOldest(after.file, dirname(file))) {
       this.#addError({ file, line }, 'missing', `follows ${after.file}, which is missing`);
       return undefined;
     }
@@ -761,13 +926,14 @@ export class ChainVerifier {
     return missing;
   }
 
-  /** True if a file that is not there was older than all that are. */
-  #isOldest(name: string): boolean {
+  /** True if a file that is not there was older than all that are, of those in the same folder. */
+  #isOldest(name: string, folder: string): boolean {
     const startMs = readRunName(name)?.startMs;
     if (startMs === undefined) return true;
-    const [first] = this.#runs.values();
-    const starts = this.#starts.map(({ link }) => readRunName(link.file)?.startMs ?? Number.POSITIVE_INFINITY);
-    return this.#starts.some(({ run }) => run === first) && startMs < Math.min(...starts);
+    const runs = [...this.#runs.values()].filter(({ first }) => dirname(first.file) === folder);
+    const starts = this.#starts.filter(({ file }) => dirname(file) === folder);
+    const startsMs = starts.map(({ link }) => readRunName(link.file)?.startMs ?? Number.POSITIVE_INFINITY);
+    return starts.some(({ run }) => run === runs[0]) && startMs < Math.min(...startsMs);
   }
 
   /** Which files have lines that no checkpoint covers, if several do. */
@@ -781,8 +947,8 @@ export class ChainVerifier {
   }
 
   #checkEnd(): void {
-    const expectedHead = this.#options.head;
-    if (expectedHead === undefined) {
+    const { heads = [] } = this.#options;
+    if (heads.length === 0) {
       if (this.#errors.length === 0) {
         this.#notes.push(
           'complete up to the last line of these files; only --head can show whether lines after it are missing',
@@ -790,12 +956,22 @@ export class ChainVerifier {
       }
       return;
     }
-    if (this.#isHeadSeen) return;
-    const run = this.#runs.get(expectedHead.epoch);
+    const removed = new Set([...this.#removed].map((key) => key.split(':', 1)[0]));
+    for (const [index, head] of heads.entries()) {
+      if (this.#headsSeen.has(head.epoch)) continue;
+      // Of several, those of older chains may be of files that were given up long ago.
+      if (this.#runs.has(head.epoch) || index === heads.length - 1) this.#reportTruncated(head);
+      else if (!removed.has(head.epoch))
+        this.#unchecked.push(`give the file of the chain ${head.epoch}, which --head knows up to ${head.seq}`);
+    }
+  }
+
+  #reportTruncated({ epoch, seq }: ChainHead): void {
+    const run = this.#runs.get(epoch);
     const message =
       run === undefined && this.#run?.head !== undefined
-        ? `the checkpoint is of another chain (epoch ${expectedHead.epoch})`
-        : `cut off: the checkpoint knows line ${expectedHead.seq}, the last line here is ${run?.head?.seq ?? 'none'}`;
+        ? `the checkpoint is of another chain (epoch ${epoch})`
+        : `cut off: the checkpoint knows line ${seq}, the last line here is ${run?.head?.seq ?? 'none'}`;
     this.#addError(run?.last ?? this.#last, 'truncated', message);
   }
 }

@@ -1,8 +1,8 @@
-// `sallyport serve`: runs a gateway until it receives a signal, and prints one line per listener when ready. For
-// invalid files it prints every diagnostic and opens nothing. And `sallyport healthcheck`, which asks the gateway that
-// runs on this machine whether it is alive, for container health checks: it connects to loopback only, unless the ops
-// listener is bound to another address or URLs are given, as by the chart. docs/reference/commands.md#serve;
-// docs/reference/listeners.md; docs/reference/configuration.md.
+// `sallyport serve`: runs a gateway until it receives a signal, and prints one line per listener when ready. For invalid
+// files it prints every diagnostic and opens nothing. All of that goes to standard error: standard output has audit lines
+// alone. And `sallyport healthcheck`, which asks the gateway that runs on this machine whether it is alive, for container
+// health checks: it connects to loopback only, unless the ops listener is bound to another address or URLs are given, as
+// by the chart. docs/reference/commands.md#serve; docs/reference/listeners.md; docs/reference/configuration.md.
 
 import { resolve } from 'node:path';
 import { type Command as Commander, InvalidArgumentError, Option } from 'commander';
@@ -71,6 +71,8 @@ export type ServePorts = {
         readonly diagnostics: readonly Diagnostic[];
       }
   >;
+  /** Writes lines as the process log has them, whatever its level is. */
+  announce(texts: readonly string[], log: LogOptions): Promise<void>;
   /**
    * Resolves with the exit code on a termination signal. Calls `onReload` on each SIGHUP; without it SIGHUP is a
    * termination signal too.
@@ -108,10 +110,11 @@ async function runServe(
   }
   const { gateway } = started;
   running = gateway;
-  for (const { listener, host, port, isSecure } of gateway.listening) {
-    const scheme = isSecure ? 'https' : 'http';
-    io.stdout(`${listener} listening on ${scheme}://${urlHost(host)}:${port}\n`);
-  }
+  const lines = gateway.listening.map(
+    ({ listener, host, port, isSecure }) =>
+      `${listener} listening on ${isSecure ? 'https' : 'http'}://${urlHost(host)}:${port}`,
+  );
+  await ports.announce(lines, options);
   const code = await terminated;
   await gateway.close();
   return code === 0 ? EXIT_FINE : code;

@@ -1,6 +1,7 @@
 // Builds metrics, the process log's listeners, controls and the audit log together, and the events between them and the features.
 
 import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { type Audit, createAudit } from '../audit/audit.js';
 import { createAuditFile, createAuditStream } from '../audit/file.js';
 import { createRecentDecisions, type RecentDecisions } from '../audit/query.js';
@@ -46,14 +47,16 @@ type ObservabilityPorts = {
 export function createObservability({ settings, hashes }: Version, ports: ObservabilityPorts): Observability {
   const { build, ring, log, now } = ports;
   const metrics = createMetrics(settings, build);
-  const instance = randomUUID();
+  const run = randomUUID();
+  const host = hostname();
   let auditFailure: string | undefined;
   let auditWarning: string | undefined;
   const recent = settings.admin === undefined ? undefined : createRecentDecisions();
   const audit = createAudit({
     recent,
     settings: settings.audit,
-    instance,
+    // No two gateways of a host listen on one port.
+    replica: { instance: `${host}:${settings.listeners.data.port}`, host, run },
     version: build.version,
     versions: hashes,
     signer: ring,
@@ -64,7 +67,7 @@ export function createObservability({ settings, hashes }: Version, ports: Observ
       return sink.type === 'stdout'
         ? createAuditStream(ports.writeStdout)
         : createAuditFile(sink.path, {
-            instance,
+            instance: run,
             isSynced: settings.audit.durability === 'synced',
             rotation: { bytes: settings.audit.rotate.size, ageMs: settings.audit.rotate.ageMs },
             quietMs: 2 * settings.audit.checkpointEveryMs + LATE_MS,

@@ -94,7 +94,7 @@ describe.each(['written', 'synced'])('a gateway with audit.durability: %s', (dur
 
   async function serve(): Promise<Served> {
     running = startSallyport(['serve', '-c', files.configFile], folder);
-    await expect.poll(running.stdout, PATIENT).toContain('ops listening');
+    await expect.poll(running.stderr, PATIENT).toContain('ops listening');
     return running;
   }
 

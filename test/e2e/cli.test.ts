@@ -55,6 +55,20 @@ function startServing(...more: readonly string[]): Served {
   return running;
 }
 
+const listening = (): readonly string[] => [
+  `data listening on http://127.0.0.1:${ports.data}`,
+  `ops listening on http://127.0.0.1:${ports.ops}`,
+];
+
+/** What the lines of the process log say. */
+function eventsOf(served: Served): readonly string[] {
+  return served
+    .stderr()
+    .trim()
+    .split('\n')
+    .map((line) => (JSON.parse(line) as { event: string }).event);
+}
+
 describe('a mistake on the command line', () => {
   it.each([
     [['serv'], 'serve'],
@@ -230,10 +244,9 @@ describe('serve', () => {
     const pinned = ['pin', 'fetch', '-c', config(), '--approve', '--by', 'reviewer'];
     expect((await runSallyport(pinned, { cwd: folder })).code).toBe(0);
     const served = startServing();
-    await expect.poll(served.stdout, PATIENT).toContain('ops listening');
-    expect(served.stdout()).toBe(
-      `data listening on http://127.0.0.1:${ports.data}\n` + `ops listening on http://127.0.0.1:${ports.ops}\n`,
-    );
+    await expect.poll(served.stderr, PATIENT).toContain('ops listening');
+    expect(eventsOf(served)).toEqual(expect.arrayContaining([...listening()]));
+    expect(served.stdout()).toBe('');
     const ready = await fetch(`http://127.0.0.1:${ports.ops}/readyz`);
     expect(ready.status).toBe(200);
     const token = await issuer.mint(files.resource, { claims: ENGINEER });
@@ -287,10 +300,10 @@ describe('serve', () => {
     await text.ended;
     expect(text.stderr().endsWith('Z info  gateway stopped\n')).toBe(true);
     const quiet = startServing('--log-level', 'error');
-    await expect.poll(quiet.stdout, PATIENT).toContain('ops listening');
+    await expect.poll(quiet.stderr, PATIENT).toContain('ops listening');
     quiet.signal('SIGTERM');
     expect(await quiet.ended).toBe(143);
-    expect(quiet.stderr()).toBe('');
+    expect([quiet.stdout(), eventsOf(quiet)]).toEqual(['', listening()]);
     const wrong = await runSallyport(['serve', '-c', config(), '--log-level', 'loud'], {
       cwd: folder,
     });

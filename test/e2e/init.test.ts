@@ -69,7 +69,7 @@ describe('[E-42] init', () => {
     await writeFile(file, config.replace('port: 9464', `port: ${await findFreePort()}`));
     expect(stepOf(printed, 2)).toMatch(/ serve -c sallyport\.yaml$/);
     running = startSallyport(['serve'], folder);
-    await expect.poll(running.stdout, PATIENT).toContain('ops listening');
+    await expect.poll(running.stderr, PATIENT).toContain('ops listening');
     expect(running.stderr()).toContain('note: the gateway file is sallyport.yaml');
     const resource = `${publicUrl}/desk`;
     expect(stepOf(printed, 3)).toBe(`claude mcp add --transport http desk ${resource}`);

@@ -91,7 +91,7 @@ audit: {sinks: [{type: file, path: ./audit.jsonl}]}
   return container;
 }
 
-const isServing = (container: Container) => (): boolean => container.stdout().includes('ops listening');
+const isServing = (container: Container) => (): boolean => container.stderr().includes('ops listening');
 
 async function serving(): Promise<Container> {
   const container = await startContainer();
@@ -108,7 +108,7 @@ async function terminate({ outer, ended }: Container): Promise<void> {
 
 async function instances(): Promise<number> {
   const lines = (await readAudit(audit)).trimEnd().split('\n');
-  return new Set(lines.map((line) => (JSON.parse(line) as { gateway: { instance: string } }).gateway.instance)).size;
+  return new Set(lines.map((line) => (JSON.parse(line) as { gateway: { run: string } }).gateway.run)).size;
 }
 
 describe('gateways in namespaces of their own', () => {

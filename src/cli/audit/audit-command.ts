@@ -4,7 +4,7 @@
 
 import { relative, resolve } from 'node:path';
 import { type Command as Commander, Option } from 'commander';
-import { type ChainHead, readChainLine, readCheckpoint } from '../../audit/chain.js';
+import { type ChainHead, isStreamEpoch, readChainLine, readCheckpoint } from '../../audit/chain.js';
 import { readLines, STDIN, verifyAuditFiles } from '../../audit/reader.js';
 import type { ChainVerdict, VerifyOptions } from '../../audit/verify.js';
 import { createKeyRing, DIGEST_PURPOSES } from '../../state/derived-keys.js';
@@ -35,7 +35,7 @@ import {
 
 type AuditVerifyOptions = {
   readonly files: readonly string[];
-  /** `EPOCH:SEQ:HASH`, a checkpoint event as JSON, or a file whose last checkpoint is used. */
+  /** `EPOCH:SEQ:HASH`, a checkpoint event as JSON, or a file whose last checkpoint of each chain is used. */
   readonly head?: string;
   /** Public keys: the output of `keys public`, a JWK, PEM, or a file with one of them. */
   readonly key?: readonly string[];
@@ -57,21 +57,24 @@ function inlineHead(text: string): ChainHead | undefined {
   return { epoch, seq: Number(seq), hash };
 }
 
-async function readHead(text: string, cwd: string): Promise<ChainHead | undefined> {
-  const inline = inlineHead(text);
-  if (inline !== undefined) return inline;
-  if (text.trimStart().startsWith('{')) return headOfLine(text.trim());
-  let last: ChainHead | undefined;
-  for await (const line of readLines(resolve(cwd, text))) last = inlineHead(line) ?? headOfLine(line) ?? last;
-  return last;
+/** The heads that a text states: of a file, the last one of each chain. */
+async function readHeads(text: string, cwd: string): Promise<readonly ChainHead[]> {
+  const inline = inlineHead(text) ?? (text.trimStart().startsWith('{') ? headOfLine(text.trim()) : undefined);
+  if (inline !== undefined) return [inline];
+  const heads = new Map<string, ChainHead>();
+  for await (const line of readLines(resolve(cwd, text))) {
+    const head = inlineHead(line) ?? headOfLine(line);
+    if (head !== undefined) heads.set(head.epoch, head);
+  }
+  return [...heads.values()];
 }
 
 async function readOptions(options: AuditVerifyOptions, cwd: string): Promise<VerifyOptions> {
-  const head = options.head === undefined ? undefined : await readHead(options.head, cwd);
-  if (options.head !== undefined && head === undefined) throw new Error('no checkpoint in --head');
+  const heads = options.head === undefined ? [] : await readHeads(options.head, cwd);
+  if (options.head !== undefined && heads.length === 0) throw new Error('no checkpoint in --head');
   const publicKeys = await readKeys(options.key ?? [], cwd);
   return {
-    ...(head === undefined ? {} : { head }),
+    ...(heads.length === 0 ? {} : { heads }),
     ...(publicKeys.length === 0 ? {} : { publicKeys }),
   };
 }
@@ -97,7 +100,21 @@ function unsignedText({ unsigned, lines }: ChainVerdict, hasKey: boolean): strin
     : `${consequence}; without --key, all ${lines} could have been rewritten`;
 }
 
+/** A line for each instance, if they are several, or several runs in a stream; its head is that of its last run. */
+function instanceTexts({ instances }: ChainVerdict): readonly string[] {
+  const isStream = instances.some(({ runs }) => runs.length > 1 && runs.some(({ head }) => isStreamEpoch(head.epoch)));
+  if (instances.length < 2 && !isStream) return [];
+  return instances.map(({ instance, runs }) => {
+    const total = (name: 'lines' | 'checkpoints' | 'unsigned') => runs.reduce((sum, run) => sum + run[name], 0);
+    const { epoch = '', seq = 0, hash = '' } = runs.at(-1)?.head ?? {};
+    const counts = [countOf(runs.length, 'run'), countOf(total('lines'), 'line')].join(', ');
+    const signed = `${countOf(total('checkpoints'), 'signed checkpoint')}, ${total('unsigned')} unsigned`;
+    return `instance ${instance}: ${counts}, ${signed}, head ${epoch}:${seq}:${hash}`;
+  });
+}
+
 function report(verdict: ChainVerdict, hasKey: boolean, io: CliIo): void {
+  const instances = instanceTexts(verdict);
   io.stdout(`${unsignedText(verdict, hasKey)}\n`);
   for (const { file, line, kind, message } of verdict.faults) {
     io.stdout(`${makeVisible(`${file}:${line} ${kind}: ${message}`)}\n`);
@@ -106,17 +123,21 @@ function report(verdict: ChainVerdict, hasKey: boolean, io: CliIo): void {
   for (const text of verdict.unchecked) io.stdout(`${makeVisible(`not checked: ${text}`)}\n`);
   if (verdict.isWhole) {
     const { head } = verdict;
-    const at = head === undefined ? '' : `, head ${makeVisible(`${head.epoch}:${head.seq}:${head.hash}`)}`;
+    const at =
+      instances.length > 0 || head === undefined
+        ? ''
+        : `, head ${makeVisible(`${head.epoch}:${head.seq}:${head.hash}`)}`;
     io.stdout(
       `complete: the chain of ${countOf(verdict.lines, 'line')} with ${countOf(verdict.checkpoints, 'signed checkpoint')} was verified${at}\n`,
     );
   }
+  for (const text of instances) io.stdout(`${makeVisible(text)}\n`);
   // What could not be checked was printed above, with the note that says why.
   const notes = verdict.notes.filter((note) => !verdict.unchecked.some((text) => text.includes(note)));
   for (const note of notes) io.stderr(`note: ${makeVisible(note)}\n`);
 }
 
-/** Verifies files as one chain, in the given order. */
+/** Verifies files, in the given order. */
 export async function runAuditVerify(options: AuditVerifyOptions, io: CliIo): Promise<number> {
   try {
     const verdict = await verifyFiles(options, io.cwd);
@@ -178,6 +199,7 @@ function configureReadCommands(command: Commander, io: CliIo, ports: AuditFilePo
     .option('--type <type>', 'event type, for example mcp.decision')
     .option('--subject <subject>', 'exact subject of the caller')
     .option('--upstream <name>', 'name of the upstream')
+    .option('--instance <name>', 'name of the gateway that wrote the event')
     .option('--reason <reason>', 'reason of a refusal')
     .option('--altered', 'only results that were changed on their way to the client')
     .option('--approval <id>', 'only events of an approval, and decisions that name it')

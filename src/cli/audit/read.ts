@@ -7,9 +7,10 @@ import { createPublicKey } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { basename, dirname, relative, resolve } from 'node:path';
 import { type AuditRecord, valueAt } from '../../audit/chain.js';
-import { expandAuditPath, listFilesOf } from '../../audit/folder.js';
+import { expandAuditPath, listFilesOf, orderStreams } from '../../audit/folder.js';
 import {
   createEventJoiner,
+  createInstanceGroups,
   createRowPrinter,
   hasId,
   isMatch,
@@ -18,7 +19,7 @@ import {
   renderAuditRow,
   shortenRecord,
 } from '../../audit/query.js';
-import { readLinesOf, readNewLines, STDIN, verifyAuditFiles } from '../../audit/reader.js';
+import { hasSeveralInstances, readLinesOf, readNewLines, STDIN, verifyAuditFiles } from '../../audit/reader.js';
 import { readRunName } from '../../audit/run-name.js';
 import type { ChainVerdict, VerifyOptions } from '../../audit/verify.js';
 import { EVENT_TYPES } from '../../config/schema/outputs.js';
@@ -54,7 +55,7 @@ export async function expandFiles(
 ): Promise<readonly string[]> {
   const files: string[] = [];
   for (const one of named) files.push(...(one === STDIN ? [STDIN] : await expandAuditPath(resolve(cwd, one), onStray)));
-  return [...new Set(files)];
+  return orderStreams([...new Set(files)]);
 }
 
 /** The audit files to read, as absolute paths, or an error sentence if there are none. */
@@ -84,7 +85,7 @@ function rejectUnreadable(error: unknown): never {
 /** The files that `--log` names. Throws a usage error if there is none. */
 async function logFiles(log: readonly string[], cwd: string): Promise<readonly string[]> {
   const all = await Promise.all(log.map((one) => expandAuditPath(resolve(cwd, one)))).catch(rejectUnreadable);
-  return [...new Set(all.flat())];
+  return orderStreams([...new Set(all.flat())]);
 }
 
 /** The lines of the files that `--log` names. Throws a usage error if they cannot be read. */
@@ -177,6 +178,8 @@ export type AuditQueryOptions = FileSelection & {
   readonly altered?: boolean;
   /** Id of an approval. */
   readonly approval?: string;
+  /** Name of the instance that wrote the event. */
+  readonly instance?: string;
   /** RFC 3339, or a duration before now: `90s 30m 6h 7d`. */
   readonly since?: string;
   readonly json?: boolean;
@@ -298,13 +301,14 @@ function findFilterError(
 const MAX_SEEN_NAMES = 10_000;
 
 /** Says of filters by name that no event of the files has this name, whatever the other filters are. */
-function createNameCheck({ upstream, subject }: Pick<AuditQueryOptions, 'upstream' | 'subject'>): {
+function createNameCheck({ upstream, subject, instance }: AuditQueryOptions): {
   see(record: AuditRecord): void;
   note(io: CliIo): void;
 } {
   const filters = [
     { option: 'upstream', value: upstream, path: ['target', 'upstream'], seen: new Set<string>() },
     { option: 'subject', value: subject, path: ['actor', 'sub'], seen: new Set<string>() },
+    { option: 'instance', value: instance, path: ['gateway', 'instance'], seen: new Set<string>() },
   ].filter(({ value }) => value !== undefined);
   return {
     see(record) {
@@ -324,6 +328,22 @@ function createNameCheck({ upstream, subject }: Pick<AuditQueryOptions, 'upstrea
   };
 }
 
+/** What prints rows, by instance if there are several; `undefined` where JSON is printed. */
+async function createRows(files: readonly string[], { json }: AuditQueryOptions, io: CliIo) {
+  if (json === true) return undefined;
+  const print = (row: string): void => io.stdout(`${row}\n`);
+  if (!(await hasSeveralInstances(files))) return createRowPrinter(print);
+  const groups = createInstanceGroups(print);
+  const { add, end } = createRowPrinter(groups.add);
+  return {
+    add,
+    end() {
+      end();
+      groups.end();
+    },
+  };
+}
+
 /** Prints the events that match all filters, as text one line for each request. Exit 0, also if there are none. */
 export async function runAuditQuery(options: AuditQueryOptions, io: CliIo, ports: AuditFilePorts): Promise<number> {
   const sinceMs = options.since === undefined ? undefined : readSince(options.since, Date.now());
@@ -338,16 +358,16 @@ export async function runAuditQuery(options: AuditQueryOptions, io: CliIo, ports
   const names = createNameCheck(options);
   return withFiles(options, io, ports, async (files) => {
     let alone = 0;
-    const rows = createRowPrinter((row) => io.stdout(`${row}\n`));
+    const rows = await createRows(files, options, io);
     for await (const { record, isAlone } of readRecords(readLinesOf(files))) {
       names.see(record);
       const isChosen = isMatch(record, filter);
-      if (options.json !== true) rows.add(record, isChosen);
+      rows?.add(record, isChosen);
       if (!isChosen) continue;
       alone += Number(isAlone);
-      if (options.json === true) io.stdout(`${toAsciiJson(record)}\n`);
+      if (rows === undefined) io.stdout(`${toAsciiJson(record)}\n`);
     }
-    rows.end();
+    rows?.end();
     printAlone(alone, io);
     names.note(io);
     return EXIT_FINE;

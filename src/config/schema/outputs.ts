@@ -88,6 +88,8 @@ function group(description: string, properties: Readonly<Record<string, Schema>>
 
 const GATEWAY = group('Which gateway, under which files; of a request, by short hashes.', {
   instance: TEXT,
+  host: TEXT,
+  run: TEXT,
   epoch: TEXT,
   version: TEXT,
   config: TEXT,

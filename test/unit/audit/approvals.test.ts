@@ -177,7 +177,14 @@ describe('recording an approval', () => {
         ...{ sinks: [{ type: 'file', path }], durability: 'written', onFailure, retainMs: undefined, deliveries: [] },
         ...{ checkpointEveryMs: 3_600_000, rotate: { size: 1e9, ageMs: 1e9 } },
       },
-      ...{ instance: 'run-1', version: '0.1.0', versions, signer: ring, now: () => NOW, meters },
+      ...{
+        replica: { instance: 'host-1:8080', host: 'host-1', run: 'run-1' },
+        version: '0.1.0',
+        versions,
+        signer: ring,
+        now: () => NOW,
+        meters,
+      },
       newWriter: () => writer,
     });
     audits.push(audit);

@@ -54,7 +54,7 @@ function rig(change: Partial<AuditPorts> = {}, settings: Partial<AuditSettings> 
       deliveries: [],
       ...settings,
     },
-    instance: 'run-1',
+    replica: { instance: 'host-1:8080', host: 'host-1', run: 'run-1' },
     version: '0.1.0',
     versions,
     signer: ring,

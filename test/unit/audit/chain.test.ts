@@ -64,7 +64,7 @@ describe('the chain', () => {
     const verdict = verifyChain(lines);
     expect(verdict).toMatchObject({ isWhole: true, lines: 9, checkpoints: 1, head });
     expect(verdict.notes.join()).toContain('only --head can show');
-    const known = verifyChain(lines, { head });
+    const known = verifyChain(lines, { heads: [head] });
     expect(known.isWhole).toBe(true);
     expect(known.notes.join()).not.toContain('cannot be known');
   });
@@ -82,7 +82,7 @@ describe('the chain', () => {
     const later = linkLine(next.head, checkpointOf(next.head));
     expect(next.line).toContain(`"prev":"${head.hash}"`);
     const all = [...lines, next.line, later.line];
-    expect(verifyChain(all, { head, publicKeys: [publicKey] })).toMatchObject({
+    expect(verifyChain(all, { heads: [head], publicKeys: [publicKey] })).toMatchObject({
       isWhole: true,
       lines: 4,
       unsigned: { lines: 0 },
@@ -114,12 +114,12 @@ describe('the chain', () => {
   it('[O-11] finds deletion, from the beginning, the middle and the end', () => {
     const { lines, head } = makeChain(calls(6));
     for (let at = 0; at < lines.length; at += 1) {
-      const kinds = kindsOf(lines.toSpliced(at, 1), { head });
+      const kinds = kindsOf(lines.toSpliced(at, 1), { heads: [head] });
       const last = at === lines.length - 1 ? 'truncated' : 'missing';
       expect(kinds).toEqual([at === 0 ? 'no-beginning' : last]);
     }
-    expect(kindsOf(lines.slice(0, 3), { head })).toEqual(['truncated']);
-    expect(kindsOf([], { head })).toContain('truncated');
+    expect(kindsOf(lines.slice(0, 3), { heads: [head] })).toEqual(['truncated']);
+    expect(kindsOf([], { heads: [head] })).toContain('truncated');
     expect(kindsOf([])).toEqual(['empty']);
   });
 
@@ -156,8 +156,8 @@ describe('the chain', () => {
     }
     const rewritten = [...lines.slice(0, 2), ...forged];
     expect(verifyChain(rewritten).isWhole).toBe(true);
-    expect(kindsOf(rewritten, { head })).toEqual(['replaced']);
-    expect(kindsOf(lines, { head: { ...head, epoch: 'another' } })).toEqual(['truncated']);
+    expect(kindsOf(rewritten, { heads: [head] })).toEqual(['replaced']);
+    expect(kindsOf(lines, { heads: [{ ...head, epoch: 'another' }] })).toEqual(['truncated']);
   });
 
   it('[O-12] checkpoints must be signed by the key that is given', () => {

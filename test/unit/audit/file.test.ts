@@ -454,6 +454,6 @@ describe('createAuditStream', () => {
     await sink.start();
     await sink.append(lifecycle('a'));
     await sink.close();
-    expect(verifyChain(text.trimEnd().split('\n'))).toMatchObject({ isWhole: true, lines: 4 });
+    expect(verifyChain(text.trimEnd().split('\n'))).toMatchObject({ isWhole: true, lines: 5 });
   });
 });

@@ -29,7 +29,7 @@ beforeEach(async () => {
       retainMs: undefined,
       deliveries: [],
     },
-    instance: 'run-1',
+    replica: { instance: 'host-1:8080', host: 'host-1', run: 'run-1' },
     version: '0.1.0',
     versions,
     signer: ring,

@@ -1,0 +1,176 @@
+// Case 95: somebody who can change the stream of audit lines that replicas write to standard output. Each way of hiding
+// or inventing lines is named, and what cannot be told from the stream alone is told by a head that is kept elsewhere.
+
+import { beforeAll, describe, expect, it } from 'vitest';
+import { type Audited, asCri, asDocker, interleave, newKeys, runAudit, writeRun } from '../support/audit-streams.js';
+
+const START = Date.UTC(2030, 0, 1);
+const MINUTE = 60_000;
+const keys = newKeys();
+const key = keys.publicKeys()[0]?.publicKey ?? '';
+
+let a1: string[];
+let a2: string[];
+let b1: string[];
+/** A run of the first instance that was killed: two calls after its last checkpoint. */
+let killed: string[];
+
+beforeAll(async () => {
+  const one = { keys, instance: 'gw-a:8080' };
+  a1 = await writeRun({ ...one, startMs: START });
+  a2 = await writeRun({ ...one, startMs: START + MINUTE });
+  killed = await writeRun({ ...one, startMs: START, killedAfter: 2 });
+  b1 = await writeRun({ keys, instance: 'gw-b:8080', startMs: START, calls: 8 });
+});
+
+async function verify(lines: readonly string[], ...more: readonly string[]): Promise<Audited> {
+  return runAudit(['verify', 'stream.log', ...more], { 'stream.log': `${lines.join('\n')}\n` });
+}
+
+/** The first run, with the line of a place changed, and the second. */
+const changed = (at: number, change: (line: string) => string): string[] => [
+  ...a1.map((line, index) => (index === at ? change(line) : line)),
+  ...a2,
+];
+
+/** The end of a run under which something is written by somebody who has no key. */
+async function forgedEnd(instance: string): Promise<string[]> {
+  const own = await writeRun({ keys: newKeys(), instance, startMs: START });
+  const { gateway } = JSON.parse(killed[0] ?? '') as { gateway: { epoch: string } };
+  return own.slice(-2).map((line) => line.replace(/"epoch":"[^"]*"/, `"epoch":"${gateway.epoch}"`));
+}
+
+describe('a stream of several replicas', () => {
+  it('[O-92] verifies as it was written, over a restart, by itself and with the key', async () => {
+    const stream = interleave([...a1, ...a2], b1);
+    for (const more of [[], ['--key', key]]) {
+      const found = await verify(stream, ...more);
+      expect(found.stdout).toMatch(/^unsigned: 0 lines/);
+      expect(found.stdout).toContain('instance gw-a:8080: 2 runs, ');
+      expect(found.stdout).toContain('instance gw-b:8080: 1 run, ');
+      expect(found.code).toBe(0);
+    }
+    // Each in a file of its own, the newest first, or all in a folder.
+    const files = { '0.log': a2.join('\n'), '0.log.1': `${a1.join('\n')}\n`, 'b.log': b1.join('\n') };
+    for (const names of [Object.keys(files), ['FOLDER']])
+      expect(await runAudit(['verify', ...names, '--key', key], files)).toMatchObject({ code: 0 });
+  });
+
+  it.each<[string, () => string[] | Promise<string[]>, number, RegExp]>([
+    ['cut off behind the last line of a run', () => [...a1.slice(0, -1), ...a2], 1, /unsigned: the run ended here/],
+    ['cut off before it', () => [...a1.slice(0, -2), ...a2], 2, /run \S+ of gw-a:8080, .* without a signed end/],
+    ['cut off behind a killed run', () => [...killed.slice(0, -1), ...a2], 2, /2 lines at its end are unsigned, from/],
+    ['a line taken out', () => [...a1.toSpliced(4, 1), ...a2], 1, /missing: 1 missing before this line/],
+    ['a line repeated', () => [...a1.toSpliced(4, 0, a1[3] ?? ''), ...a2], 1, /reordered: moved or repeated/],
+    ['two lines exchanged', () => [...a1.toSpliced(3, 2, a1[4] ?? '', a1[3] ?? ''), ...a2], 1, /missing: 1/],
+    ['an old run put in again', () => [...a1, ...a2, ...a1], 1, /reordered: moved or repeated/],
+    ['runs exchanged', () => [...a2, ...a1], 2, /says that it began before .* they were moved, or the clock/],
+    ['the beginning of a run taken out', () => [...a1, ...a2.slice(3)], 1, /missing: the lines 0 to 2 of the run/],
+    ['the beginning of the stream taken out', () => a1.slice(3), 2, /give --key or the older file/],
+    ['another host', () => changed(0, (line) => line.replace('gw-a"', 'gw-x"')), 1, /edited: the line was changed/],
+    ['another name', () => changed(0, (line) => line.replace('gw-a:', 'gw-x:')), 1, /edited: the line was changed/],
+    ['another subject', () => changed(2, (line) => line.replace('alice', 'mallory')), 1, /edited/],
+    ['another chain', () => changed(2, (line) => line.replace('stream-', 'stream-x')), 1, /edited: .*\n.*missing: 1/],
+    ['a file chain', () => changed(2, (line) => line.replace('"epoch":"stream-', '"epoch":"')), 1, /edited/],
+    ['half a record', () => [...a1, (a1[2] ?? '').slice(0, 90), ...a2], 2, /bytes of a record without its end/],
+    [
+      'a record behind half a one',
+      () => [...a1, `${a1[2]?.slice(0, 90)}${a2[0]}`, ...a2.slice(1)],
+      2,
+      /without its end/,
+    ],
+    ['an end signed by another key', async () => [...killed, ...(await forgedEnd('gw-a:8080')), ...a2], 1, /edited/],
+  ])('[O-93] names what was done: %s', async (_, make, code, text) => {
+    const found = await verify(interleave(await make(), b1));
+    expect(found.stdout).toMatch(text);
+    expect(found.code).toBe(code);
+    expect(found.stdout.includes('complete: ')).toBe(false);
+  });
+
+  it('[O-93] names a run that was killed, with the number of its unsigned lines, whether another follows or not', async () => {
+    const followed = await verify([...killed, ...a2], '--key', key);
+    expect(followed.stdout).toMatch(/^unsigned: 3 lines, from sequence number \d+ on, could have been rewritten/);
+    expect(followed.stdout).toMatch(/not checked: the run .* killed.*; 3 lines at its end are unsigned/);
+    expect(followed.code).toBe(2);
+    const last = await verify(killed, '--key', key);
+    expect(last.stdout).toMatch(/^unsigned: 3 lines/);
+    expect(last.stderr).toMatch(/has no signed end: it goes on, or was killed, or its end was cut off; 3 lines/);
+    expect(last.code).toBe(0);
+  });
+
+  it('[O-93] names a run that somebody else signed, and two gateways of one name', async () => {
+    const stranger = newKeys();
+    const forged = await writeRun({ keys: stranger, instance: 'gw-a:8080', startMs: START + MINUTE });
+    const found = await verify([...a1, ...forged], '--key', key);
+    expect(found.stdout).toMatch(/signature: no checkpoint of this chain|give --key or the older file: .*not given/);
+    expect(found.code).not.toBe(0);
+    const twin = await writeRun({ keys, instance: 'gw-a:8080', startMs: START + 50 });
+    const both = await verify(interleave(a1, twin), '--key', key);
+    expect(both.stdout).toMatch(/two gateways of one name: the run .* began before the run .* had ended/);
+    expect(both.code).toBe(0);
+  });
+
+  it('[O-93] finds a run that was taken out by a head that is kept elsewhere', async () => {
+    const stream = interleave([...a1, ...a2], b1);
+    const heads = stream.filter((line) => line.includes('"type":"checkpoint"')).join('\n');
+    const verifyWith = (lines: readonly string[]) =>
+      runAudit(['verify', 'stream.log', '--head', 'heads'], { 'stream.log': lines.join('\n'), heads });
+    expect(await verifyWith(stream)).toMatchObject({ code: 0 });
+    for (const without of [interleave(a2, b1), interleave(a1, b1), interleave(a1, a2)]) {
+      const found = await verifyWith(without);
+      expect(found.stdout).toMatch(/give the file of the chain stream-|truncated: the checkpoint is of another chain/);
+      expect(found.code).not.toBe(0);
+    }
+    expect((await verifyWith(interleave([...a1, ...a2.slice(0, 4)], b1))).stdout).toMatch(/truncated: cut off/);
+  });
+
+  it('[O-94] passes over lines of the process log, and says how many', async () => {
+    const log = '{"level":"info","time":"now","event":"data listening on http://127.0.0.1:8080"}';
+    const found = await verify([log, ...a1, log, 'not started: x', ...a2, log], '--key', key);
+    expect(found.stderr).toMatch(
+      /stream.log:1: this and further lines that are no records \(4 in all\) were passed over/,
+    );
+    expect(found.code).toBe(0);
+  });
+
+  it.each([
+    ['CRI', asCri],
+    ['Docker', asDocker],
+  ])('[O-94] reads the wrapper of %s, and finds in it what was done', async (_, wrap) => {
+    const log = wrap(['{"level":"info","event":"x"}', (b1[3] ?? '').slice(0, 50)], 'stderr');
+    const both = (...runs: readonly (readonly string[])[]) => [
+      log[0] ?? '',
+      ...wrap(runs.flat(), 'stdout', 700),
+      log[1] ?? '',
+    ];
+    expect(await verify(both(a1, a2), '--key', key)).toMatchObject({ code: 0 });
+    expect((await verify(both(a1.toSpliced(4, 1), a2))).stdout).toMatch(/missing: 1 missing/);
+    // Said to be of standard error, a line is no audit line.
+    const hidden = wrap(a1).map((line, at) => (at === 4 ? line.replace('stdout', 'stderr') : line));
+    expect((await verify([...hidden, ...wrap(a2)])).stdout).toMatch(/missing: 1 missing/);
+  });
+
+  it('[O-94] reads what an escape of Docker stands for, and not a byte of it', async () => {
+    // U+0161 has the byte of `a` at its end.
+    const lines = asDocker([...a1, ...a2]).map((line, at) => (at === 2 ? line.replace('alice', '\\u0161lice') : line));
+    expect(lines[2]).toContain('\\u0161lice');
+    expect(await verify(lines)).toMatchObject({ code: 1, stdout: expect.stringContaining('edited') });
+  });
+
+  it('[O-92] query and show name the instance of each event', async () => {
+    const files = { 'all.log': interleave([...a1, ...a2], b1).join('\n') };
+    const rows = (await runAudit(['query', 'all.log', '--type', 'mcp.outcome'], files)).stdout.trimEnd().split('\n');
+    expect(rows.filter((row) => row.startsWith('instance '))).toEqual(['instance gw-a:8080', 'instance gw-b:8080']);
+    expect(rows).toHaveLength(2 + 3 + 3 + 8);
+    const one = await runAudit(['query', 'all.log', '--instance', 'gw-b:8080', '--json'], files);
+    const events = one.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(events).toHaveLength(b1.length);
+    expect(new Set(events.map(({ gateway }) => `${gateway.host} ${gateway.run}`)).size).toBe(1);
+    const { decision } = JSON.parse(b1[2] ?? '') as { decision: { id: string } };
+    const shown = await runAudit(['show', decision.id, 'all.log'], files);
+    expect(shown).toMatchObject({ code: 0, stdout: expect.stringContaining('"instance": "gw-b:8080"') });
+  });
+});
