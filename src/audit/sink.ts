@@ -152,7 +152,7 @@ const SMALL_GROUP = 16;
 const MAX_GATHERING_TURNS = 12;
 
 /** Resolves when the event loop has served every socket that is ready. An idle loop does so at once: this is no timer. */
-function nextTurn(): Promise<void> {
+export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });

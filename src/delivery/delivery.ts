@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { AuditRecord } from '../audit/chain.js';
 import { createEventJoiner } from '../audit/query.js';
 import { type NewLines, readNewLines } from '../audit/reader.js';
+import { nextTurn } from '../audit/sink.js';
 import { parseObject } from '../protocol/jsonrpc.js';
 import { errorCode } from '../text/wording.js';
 import { openPosition, type Position } from './position.js';
@@ -17,7 +18,7 @@ import { openPosition, type Position } from './position.js';
 export type Line = {
   /** As it is in the file, without its line feed; Latin-1 text. */
   readonly text: string;
-  /** With all members that are known; `undefined` if the line is no record. */
+  /** With all members that are known; `undefined` if the line is no record. It is read with the first use. */
   readonly record: AuditRecord | undefined;
 };
 
@@ -34,7 +35,9 @@ type Decided = Exclude<Attempt, { readonly outcome: 'failed' }>;
 
 /** A connection to a receiver. */
 export type Receiver = {
-  send(lines: readonly Line[]): Promise<Attempt>;
+  /** A line as it is sent. Costs little: many are rendered in one turn of the event loop. */
+  render(line: Line): string;
+  send(parts: readonly string[]): Promise<Attempt>;
   close(): Promise<void>;
 };
 
@@ -69,6 +72,8 @@ export type DeliveryPorts = {
 
 /** Lines of a batch at most; how many bytes a piece of a file has at most, says reader.ts. */
 const MAX_LINES = 500;
+/** Lines that are read and rendered in one turn of the event loop, so that no call waits for long. */
+const LINES_PER_TURN = 25;
 /** Pause while nothing is left to deliver. */
 const IDLE_MS = 500;
 /** Pauses after failures double from the first to the second. */
@@ -110,15 +115,34 @@ async function bytesBehind(position: Position): Promise<number> {
   return bytes;
 }
 
-function timeOf(line: Line | undefined): number | undefined {
-  const ms = Date.parse(String(line?.record?.['time']));
+function timeOf(text: string): number | undefined {
+  const ms = Date.parse(String(parseObject(text)?.['time']));
   return Number.isNaN(ms) ? undefined : ms;
+}
+
+/** Outcomes are completed by their decisions where lines are read in order. */
+function createLineReader(): (text: string) => Line {
+  const join = createEventJoiner();
+  return (text) => {
+    let read: { readonly record: AuditRecord | undefined } | undefined;
+    function readRecord(): AuditRecord | undefined {
+      const record = parseObject(text);
+      return record && join(record, text.length).record;
+    }
+    return {
+      text,
+      get record() {
+        read ??= { record: readRecord() };
+        return read.record;
+      },
+    };
+  };
 }
 
 /** Starts the delivery to one receiver. The file sink has to be open. */
 export function startDelivery(ports: DeliveryPorts): Delivery {
   const { name, auditPath, receiver, now, onLines } = ports;
-  const join = createEventJoiner();
+  const readLine = createLineReader();
   const ending = new AbortController();
   let position: Position | undefined;
   let error: string | undefined;
@@ -129,9 +153,13 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
   let savedAt = 0;
   let endAt = Number.POSITIVE_INFINITY;
 
-  function readLine(text: string): Line {
-    const record = parseObject(text);
-    return { text, record: record && join(record, text.length).record };
+  async function render(lines: readonly string[]): Promise<readonly string[]> {
+    const parts: string[] = [];
+    for (const line of lines) {
+      if (parts.length % LINES_PER_TURN === 0) await nextTurn();
+      parts.push(receiver.render(readLine(line)));
+    }
+    return parts;
   }
 
   /** Rejects when the delivery has to end. */
@@ -142,10 +170,10 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
     if (performance.now() >= endAt) throw new Ended();
   }
 
-  async function sendUntilDecided(lines: readonly Line[], known: Position): Promise<Decided> {
+  async function sendUntilDecided(parts: readonly string[], known: Position): Promise<Decided> {
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
       const attempt = await receiver
-        .send(lines)
+        .send(parts)
         .catch((cause): Attempt => ({ outcome: 'failed', why: errorCode(cause) }));
       error = attempt.outcome === 'failed' ? attempt.why : undefined;
       if (attempt.outcome !== 'failed') return attempt;
@@ -155,14 +183,14 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
   }
 
   /** Resolves when the receiver has the lines, or has refused them one by one. */
-  async function deliver(lines: readonly Line[], known: Position): Promise<void> {
-    const attempt = await sendUntilDecided(lines, known);
-    if (attempt.outcome === 'refused' && lines.length > 1) {
-      const half = lines.length >> 1;
-      await deliver(lines.slice(0, half), known);
-      return deliver(lines.slice(half), known);
+  async function deliver(parts: readonly string[], known: Position): Promise<void> {
+    const attempt = await sendUntilDecided(parts, known);
+    if (attempt.outcome === 'refused' && parts.length > 1) {
+      const half = parts.length >> 1;
+      await deliver(parts.slice(0, half), known);
+      return deliver(parts.slice(half), known);
     }
-    await count(lines.length, attempt.outcome === 'refused' ? lines.length : (attempt.refused ?? 0), attempt.why);
+    await count(parts.length, attempt.outcome === 'refused' ? parts.length : (attempt.refused ?? 0), attempt.why);
   }
 
   async function count(sent: number, lost: number, why = 'the receiver did not say why'): Promise<void> {
@@ -186,9 +214,8 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
       await known.save();
       return false;
     }
-    const lines = batch.lines.map(readLine);
-    waitingSinceMs = timeOf(lines[0]) ?? now();
-    await deliver(lines, known);
+    waitingSinceMs = timeOf(batch.lines[0] ?? '') ?? now();
+    await deliver(await render(batch.lines), known);
     known.advance(batch.file, batch.end);
     if (performance.now() - savedAt < SAVE_EVERY_MS) return true;
     await known.save();

@@ -55,8 +55,9 @@ function attemptOf(status: number): Attempt {
 export function createHttpReceiver(settings: DeliverySettings, fetch: GuardedFetch, now: () => number): Receiver {
   const sign = settings.secret === undefined ? undefined : messageAuthenticator(settings.secret);
   return {
-    async send(lines) {
-      const body = `${lines.map((line) => renderLine(line, settings.format)).join('\n')}\n`;
+    render: (line) => renderLine(line, settings.format),
+    async send(parts) {
+      const body = `${parts.join('\n')}\n`;
       const id = createHash('sha256').update(body).digest('base64url');
       const timestamp = String(Math.floor(now() / MS_PER_SECOND));
       const signature = sign?.(`${id}.${timestamp}.${body}`);
@@ -129,18 +130,17 @@ function logRecord(line: Line, format: DeliverySettings['format'], nowMs: number
 
 /** Sends batches as OpenTelemetry logs; the line is the body. */
 export function createOtlpReceiver(settings: DeliverySettings, fetch: GuardedFetch, now: () => number): Receiver {
-  const resource = {
+  const resource = JSON.stringify({
     attributes: [
       { key: 'service.name', value: { stringValue: 'sallyport' } },
       { key: 'host.name', value: { stringValue: hostname() } },
     ],
-  };
+  });
   return {
-    async send(lines) {
-      const nowMs = now();
-      const logRecords = lines.map((line) => logRecord(line, settings.format, nowMs));
-      const scopeLogs = [{ scope: { name: 'sallyport.audit' }, logRecords }];
-      const body = JSON.stringify({ resourceLogs: [{ resource, scopeLogs }] });
+    render: (line) => JSON.stringify(logRecord(line, settings.format, now())),
+    async send(parts) {
+      const scopeLogs = `[{"scope":{"name":"sallyport.audit"},"logRecords":[${parts.join()}]}]`;
+      const body = `{"resourceLogs":[{"resource":${resource},"scopeLogs":${scopeLogs}}]}`;
       const headers = headersOf(settings, { contentType: 'application/json' });
       const outcome = await fetch.postForm(settings.url, { headers, body }, ruleOf(settings));
       if (!outcome.ok) return { outcome: 'failed', why: outcome.detail };

@@ -76,7 +76,8 @@ export function createSyslogReceiver(settings: DeliverySettings, isOwnListener: 
   }
 
   return {
-    async send(lines) {
+    render: (line) => syslogFrame(line, settings, host),
+    async send(parts) {
       let socket: Socket;
       try {
         socket = await dial();
@@ -84,8 +85,7 @@ export function createSyslogReceiver(settings: DeliverySettings, isOwnListener: 
         return { outcome: 'failed', why: `could not be reached (${describeConnectionError(errorCode(error))})` };
       }
       open = socket;
-      const text = lines.map((line) => syslogFrame(line, settings, host)).join('');
-      return write(socket, text).finally(() => {
+      return write(socket, parts.join('')).finally(() => {
         open = undefined;
         socket.destroy();
       });

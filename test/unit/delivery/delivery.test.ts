@@ -5,7 +5,7 @@ import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Attempt, type Delivery, type Line, startDelivery } from '../../../src/delivery/delivery.js';
+import { type Attempt, type Delivery, startDelivery } from '../../../src/delivery/delivery.js';
 import { positionPath } from '../../../src/delivery/position.js';
 import { PATIENT } from '../../support/timing.js';
 
@@ -27,7 +27,6 @@ afterEach(async () => {
 const line = (id: string): string => `{"id":"${id}","time":"2030-01-01T00:00:00.000Z","type":"lifecycle"}\n`;
 const put = (file: string, ...ids: readonly string[]): Promise<void> =>
   appendFile(join(folder, file), ids.map(line).join(''));
-const idsOf = (lines: readonly Line[]): readonly string[] => lines.map(({ record }) => String(record?.['id']));
 
 /** A delivery to a receiver that takes what `answer` says. */
 function start(answer: (ids: readonly string[]) => Attempt = () => ({ outcome: 'delivered' })) {
@@ -41,9 +40,10 @@ function start(answer: (ids: readonly string[]) => Attempt = () => ({ outcome: '
       counts[result] += count;
     },
     receiver: {
-      async send(lines) {
-        const attempt = answer(idsOf(lines));
-        if (attempt.outcome === 'delivered') taken.push(...idsOf(lines));
+      render: ({ record }) => String(record?.['id']),
+      async send(parts) {
+        const attempt = answer(parts);
+        if (attempt.outcome === 'delivered') taken.push(...parts);
         return attempt;
       },
       close: async () => undefined,
