@@ -145,12 +145,9 @@ describe('the manifests of twelve sets of values', () => {
     expect(await run('node', [MAIN, ...args])).toMatchObject({ code: 1 });
     const gateway = startSallyport(['serve', '-c', join(target, 'etc/sallyport/config/gateway.yaml')], target);
     try {
-      // A pod that fails is started again, for two minutes at most.
-      let tried = await run('node', [MAIN, ...args]);
-      for (let attempt = 0; attempt < 60 && tried.code !== 0; attempt += 1) {
-        await sleep(300);
-        tried = await run('node', [MAIN, ...args]);
-      }
+      const isReady = async () => (await fetch(`http://127.0.0.1:${ops}/readyz`).catch(() => undefined))?.ok === true;
+      for (let attempt = 0; attempt < 100 && !(await isReady()); attempt += 1) await sleep(200);
+      const tried = await run('node', [MAIN, ...args]);
       expect([tried, gateway.stderr()]).toEqual([{ code: 0, stdout: '', stderr: '' }, expect.any(String)]);
     } finally {
       gateway.signal('SIGKILL');

@@ -35,8 +35,12 @@ export async function templateText(...args: string[]): Promise<string> {
   return must(helmProgram(), ['template', 'edge', CHART, ...RELEASE, ...args]);
 }
 
-export async function template(...args: string[]): Promise<readonly Resource[]> {
-  return parseManifests(await templateText(...ANY_EGRESS, ...args));
+export function template(...args: string[]): Promise<readonly Resource[]> {
+  return templateOf(CHART, ...args);
+}
+
+export async function templateOf(chart: string, ...args: string[]): Promise<readonly Resource[]> {
+  return parseManifests(await must(helmProgram(), ['template', 'edge', chart, ...RELEASE, ...ANY_EGRESS, ...args]));
 }
 
 /** What helm says of a chart that it does not render. */
