@@ -70,8 +70,8 @@ scheme: {{ hasKey $listener "tls" | ternary "HTTPS" "HTTP" }}
 
 {{- /*
 A hash of what a gateway reads at its start alone, so that pods are replaced exactly when a change would otherwise wait
-for a restart: docs/reference/start-and-reload.md. Of the listeners that is the address, and whether certificates are
-used.
+for a restart. Of the listeners that is the address, and whether certificates are used and asked for.
+docs/reference/start-and-reload.md#changes-that-wait-for-a-restart
 */ -}}
 {{- define "sallyport.restartOnly" -}}
 {{- $file := include "sallyport.gatewayFile" . | fromYaml -}}

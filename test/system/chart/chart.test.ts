@@ -1,9 +1,13 @@
+import { randomBytes } from 'node:crypto';
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { renderChartReadme } from '../../../scripts/reference/chart.js';
+import { meaningsOf, pendingKeys } from '../../../src/config/restart.js';
+import { makeAuthority } from '../../support/tls.js';
+import { settingsOf } from '../../unit/config/reading.js';
 import { helmProgram, must, run } from '../programs.js';
 import {
   CHART,
@@ -290,41 +294,68 @@ describe.concurrent('the chart', () => {
   });
 
   it('[R-15] replaces pods where a change would wait for a restart, and nowhere else', async () => {
-    const LINES = [
-      'keys: [{file: /run/secrets/sallyport/key}]',
-      'upstreams: {a: {url: "https://a.example", issuers: [corp]}}',
-      'metrics: {maxSeries: 5000}',
-      'listeners: {data: {host: 0.0.0.0, port: 8080}}',
-      'admin: {breakGlass: {token: {env: T}}}',
-      'state: {type: memory}',
-      FILE_SINK,
+    const authority = makeAuthority();
+    const [one, other] = [authority.issue(), authority.issue()];
+    const secret = (): string => randomBytes(32).toString('base64');
+    const around = {
+      env: { KEY: secret(), NEXT: secret(), T: secret(), OTHER: secret() },
+      files: {
+        ...{ '/etc/one.crt': one.cert, '/etc/one.key': one.key, '/etc/ca.crt': authority.cert },
+        ...{ '/etc/other.crt': other.cert, '/etc/other.key': other.key },
+      },
+    };
+    const BASE = `version: 1
+publicUrl: https://mcp.example.com
+listeners: {data: {port: 8080, tls: {cert: /etc/one.crt, key: {file: /etc/one.key}}}}
+keys: [{env: KEY}]
+issuers: {corp: {issuer: "https://idp.example.com", algorithms: [ES256]}}
+upstreams: {a: {url: "https://a.example.com/mcp", issuers: [corp]}}
+policies: {dir: /etc/sallyport/policies}
+metrics: {maxSeries: 5000}
+state: {type: memory}
+admin: {breakGlass: {token: {env: T}}}
+audit: {sinks: [{type: file, path: /var/lib/sallyport/audit.jsonl}]}
+`;
+    const rows: readonly (readonly [string, string, readonly string[]])[] = [
+      ['https://mcp.example.com', 'https://mcp.example.org', ['publicUrl']],
+      ['[{env: KEY}]', '[{env: NEXT}, {env: KEY}]', ['keys']],
+      ['maxSeries: 5000', 'maxSeries: 9000', ['metrics']],
+      ['{port: 8080,', '{port: 8080, host: 10.0.0.1,', ['listeners.data']],
+      ['one.crt,', 'one.crt, clientCa: /etc/ca.crt,', ['listeners.data']],
+      [', tls: {cert: /etc/one.crt, key: {file: /etc/one.key}}', '', ['listeners.data']],
+      ['{data:', '{ops: {host: 10.0.0.1}, data:', ['listeners.ops']],
+      ['{data:', '{admin: {host: 10.0.0.1}, data:', ['listeners.admin']],
+      ['{env: T}', '{env: OTHER}', ['admin']],
+      ['admin: {breakGlass: {token: {env: T}}}\n', '', ['admin']],
+      ['audit.jsonl}]', 'audit.jsonl}], retain: 90d', ['audit']],
+      ['{data:', '{data: &data', []],
+      ['one.crt, key: {file: /etc/one.key}', 'other.crt, key: {file: /etc/other.key}', []],
+      ['https://a.example.com/', 'https://b.example.com/', []],
+      ['{port: 8080,', '{allowedOrigins: [https://c.example.com], port: 8080,', []],
+      ['{type: memory}', '{ type:  memory } # for now', []],
+      ['metrics:', 'inspection: {profiles: {}}\nmetrics:', []],
     ];
-    const sum = async (...args: readonly string[]): Promise<string> =>
-      podOf(await template(...args)).metadata.annotations['checksum/restart-only'];
-    const changed = (from: string, to: string): Promise<string> =>
-      sum(...gatewayFile(...LINES).map((arg) => arg.replace(from, to)));
-    const before = await sum(...gatewayFile(...LINES));
-    const restarts: readonly (readonly [string, string])[] = [
-      ['https://mcp.example.com', 'https://mcp.example.org'],
-      ['[{file: /run/secrets/sallyport/key}]', '[{env: NEW_KEY}, {file: /run/secrets/sallyport/key}]'],
-      ['maxSeries: 5000', 'maxSeries: 9000'],
-      ['{host: 0.0.0.0, port: 8080}', '{host: 10.0.0.1, port: 8080}'],
-      ['port: 8080}', 'port: 8080, tls: {cert: a.crt, key: {env: K}}}'],
-      ['{env: T}', '{env: OTHER}'],
-      ['audit.jsonl}]', 'audit.jsonl}], retain: 90d'],
-    ];
-    for (const [from, to] of restarts) expect(await changed(from, to), to).not.toBe(before);
-    const reloads: readonly (readonly [string, string])[] = [
-      ['https://a.example', 'https://b.example'],
-      ['port: 8080}', 'port: 8080, allowedOrigins: [https://c.example]}'],
-      ['{type: memory}', '{ type:  memory } # for now'],
-      ['metrics:', 'inspection: {profiles: {}}\\nmetrics:'],
-    ];
-    for (const [from, to] of reloads) expect(await changed(from, to), to).toBe(before);
-    const policy = ['--set-string', 'policies.a\\.policy\\.yaml=version: 1,pins.a\\.lock\\.yaml=x'];
-    expect(await sum(...gatewayFile(...LINES), ...policy)).toBe(before);
-    const tls = (cert: string) => changed('port: 8080}', `port: 8080, tls: {cert: ${cert}, key: {env: K}}}`);
-    expect(await tls('a.crt')).toBe(await tls('b.crt'));
+    const sum = async (text: string, ...args: string[]): Promise<string> => {
+      const config = `config=${JSON.stringify({ 'gateway.yaml': text })}`;
+      return podOf(await template('--set-json', config, ...args)).metadata.annotations['checksum/restart-only'];
+    };
+    const before = await sum(BASE);
+    const [inForce, seen] = [meaningsOf(settingsOf(BASE, around)), new Set<string>()];
+    for (const [from, to, expected] of rows) {
+      const text = BASE.replace(from, to);
+      expect(text).not.toBe(BASE);
+      const pending = pendingKeys({ meanings: inForce }, { meanings: meaningsOf(settingsOf(text, around)) });
+      expect([to, pending]).toEqual([to, expected]);
+      expect([to, (await sum(text)) !== before]).toEqual([to, expected.length > 0]);
+      for (const key of expected) seen.add(key);
+    }
+    // Another type of state is another value of the chart, so it has no row.
+    expect([...seen, 'state'].sort()).toEqual(Object.keys(inForce).sort());
+    const files = ['--set-string', 'policies.a\\.policy\\.yaml=version: 1,pins.a\\.lock\\.yaml=x'];
+    expect(await sum(BASE, ...files)).toBe(before);
+    const shared = BASE.replace('state: {type: memory}\n', '');
+    expect(await sum(shared, ...SHARED)).not.toBe(before);
+    expect(await sum(shared, ...SHARED)).not.toBe(await sum(shared, ...SHARED, '--set', 'replicas=1'));
   });
 
   it('[R-16] closes what the pods may reach, but for DNS and what the values name', async () => {
