@@ -128,19 +128,30 @@ docs/reference/start-and-reload.md#changes-that-wait-for-a-restart
 {{- fail "admin.enabled is true, but gateway.yaml has no admin: the listener would not open" -}}
 {{- end -}}
 {{- include "sallyport.checkMounts" . -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Files and folders that gateway.yaml names where only the chart mounts anything. */ -}}
+{{- define "sallyport.checkMounts" -}}
+{{- $file := include "sallyport.gatewayFile" . | fromYaml -}}
 {{- range $sink := include "sallyport.sinks" . | fromYamlArray -}}
 {{- if and (kindIs "map" $sink) (eq (toString $sink.type) "file") (not (isAbs (toString $sink.path))) -}}
 {{- fail (printf "the audit file %v of gateway.yaml is beside it, where nothing can be written; /var/lib/sallyport/audit.jsonl can be" $sink.path) -}}
 {{- end -}}
 {{- end -}}
+{{- range $kind := list "policies" "pins" -}}
+{{- $dir := get (include "sallyport.mapAt" (list $file $kind) | fromYaml) "dir" | toString -}}
+{{- $mounted := printf "/etc/sallyport/%s" $kind -}}
+{{- $isRelative := and (ne $dir "") (not (isAbs $dir)) (ne (clean $dir) ".") -}}
+{{- if or $isRelative (and (index $.Values $kind) (ne (clean $dir) $mounted)) -}}
+{{- fail (printf "gateway.yaml must say %s: {dir: %s}, where the chart mounts them%s" $kind $mounted (ternary (printf ", not %s" $dir) "" (ne $dir ""))) -}}
 {{- end -}}
 {{- end -}}
-
-{{- /* Files that gateway.yaml names where only the chart mounts anything. */ -}}
-{{- define "sallyport.checkMounts" -}}
-{{- $file := include "sallyport.gatewayFile" . | fromYaml -}}
 {{- range $key := include "sallyport.listAt" (list $file "keys") | fromYamlArray -}}
 {{- $path := kindIs "map" $key | ternary (get (kindIs "map" $key | ternary $key dict) "file") "" | toString -}}
+{{- if and (ne $path "") (ne $path "<nil>") (not (isAbs $path)) -}}
+{{- fail (printf "gateway.yaml reads the key %s beside it, where only the files of config are; the chart mounts /run/secrets/sallyport/%s" $path (first $.Values.key.items)) -}}
+{{- end -}}
 {{- if and (hasPrefix "/run/secrets/sallyport/" $path) (not (has (trimPrefix "/run/secrets/sallyport/" $path) $.Values.key.items)) -}}
 {{- fail (printf "gateway.yaml reads the key %s, but key.items mounts only: %s" $path (join ", " $.Values.key.items)) -}}
 {{- end -}}

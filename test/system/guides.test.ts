@@ -251,8 +251,12 @@ describe('[GU-01] the guides', () => {
         quickstart('sallyport serve'),
         ...observability.slice(1),
         ...blocksOf('troubleshooting.md'),
-        // Step 2 of the same page: in a container the listeners are on every address.
+        // In a container the listeners are on every address, and paths are those of the page.
         "sed 's/host: 127.0.0.1/host: 0.0.0.0/' sallyport.yaml > gateway.yaml",
+        ...(examplesOf('container-and-cluster.md', 'yaml')[0] ?? '')
+          .trim()
+          .split('\n')
+          .map((line) => `sed -i 's#^${line.split(':')[0]}: .*#${line}#' gateway.yaml`),
         ...blocksOf('container-and-cluster.md'),
         ...rotation.slice(0, 1),
         "sed -i 's#^keys: .*#keys: [{file: ./sallyport-key-2}, {file: ./secrets/sallyport-key}]#' sallyport.yaml",

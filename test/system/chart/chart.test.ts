@@ -130,6 +130,21 @@ describe.concurrent('the chart', () => {
       [...gatewayFile('audit: {sinks: [{type: file, path: ./audit.jsonl}]}')],
       'the audit file ./audit.jsonl of gateway.yaml is beside it, where nothing can be written',
     ],
+    [
+      'a key beside the gateway file',
+      [...gatewayFile('keys: [{file: ./secrets/key}]')],
+      'reads the key ./secrets/key beside it, where only the files of config are',
+    ],
+    [
+      'policies that are mounted elsewhere',
+      [...gatewayFile('policies: {dir: ./policies}')],
+      'gateway.yaml must say policies: {dir: /etc/sallyport/policies}, where the chart mounts them, not ./policies',
+    ],
+    [
+      'pins that would not be found',
+      [...gatewayFile('policies: {dir: /etc/sallyport/policies}'), '--set-string', 'pins.a\\.lock\\.yaml=x'],
+      'gateway.yaml must say pins: {dir: /etc/sallyport/pins}, where the chart mounts them',
+    ],
     ['the default audit file', [...gatewayFile('audit: {}')], 'where nothing can be written'],
     ['a console that does not open', ['--set', 'admin.enabled=true'], 'gateway.yaml has no admin'],
     ['no gateway file', ['--set-json', 'config={"gateway.yaml":null,"a.yaml":"x"}'], 'config has no gateway.yaml'],
@@ -311,6 +326,7 @@ keys: [{env: KEY}]
 issuers: {corp: {issuer: "https://idp.example.com", algorithms: [ES256]}}
 upstreams: {a: {url: "https://a.example.com/mcp", issuers: [corp]}}
 policies: {dir: /etc/sallyport/policies}
+pins: {dir: /etc/sallyport/pins}
 metrics: {maxSeries: 5000}
 state: {type: memory}
 admin: {breakGlass: {token: {env: T}}}
