@@ -19,7 +19,7 @@ COPY docs/guides/reviewing-drift.md ./docs/guides/reviewing-drift.md
 COPY --from=build --chown=65532:65532 /app/state /var/lib/sallyport
 USER 65532:65532
 EXPOSE 8080 9464 9090
-# No shell in this image: the check is a command of the program itself.
+# No shell in this image: the check is a command of the program itself, which reads the gateway file that is served.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s --retries=3 \
   CMD ["/nodejs/bin/node", "/app/dist/main.js", "healthcheck"]
 ENTRYPOINT ["/nodejs/bin/node", "/app/dist/main.js"]

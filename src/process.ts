@@ -2,9 +2,9 @@
 // main.ts, touch `process`; everything else gets what it needs as arguments.
 
 import { readFileSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, readlink } from 'node:fs/promises';
 import { constants } from 'node:os';
-import { basename, delimiter, dirname, relative } from 'node:path';
+import { basename, delimiter, dirname, relative, resolve as resolvePath } from 'node:path';
 import type { AdminApiPorts } from './cli/admin-client.js';
 import type { PinnedOnce } from './cli/dev-target.js';
 import { buildProgram, type CliIo, type Command } from './cli/program.js';
@@ -58,14 +58,27 @@ function writeStdout(text: string): Promise<void> {
 
 /**
  * Resolves at SIGTERM or SIGINT with 128 plus the signal's number, as a shell reports it. SIGHUP, which a terminal
- * sends when it is closed, does the same unless it means a reload.
+ * sends when it is closed, does the same unless it means a reload. With `onNext` the second signal calls it, and the third
+ * ends the process whatever it does; without, the second does.
  */
-function untilSignal(onReload?: () => void): Promise<number> {
+function untilSignal(onReload?: () => void, onNext?: () => void): Promise<number> {
   if (onReload !== undefined) process.on('SIGHUP', onReload);
   const hangup = onReload === undefined ? (['SIGHUP'] as const) : [];
+  const signals = ['SIGTERM', 'SIGINT', ...hangup] as const;
   return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT', ...hangup] as const) {
-      process.once(signal, () => resolve(EXIT_BY_SIGNAL + constants.signals[signal]));
+    if (onNext === undefined) {
+      for (const signal of signals) process.once(signal, () => resolve(EXIT_BY_SIGNAL + constants.signals[signal]));
+      return;
+    }
+    let received = 0;
+    for (const signal of signals) {
+      process.on(signal, () => {
+        const code = EXIT_BY_SIGNAL + constants.signals[signal];
+        received += 1;
+        if (received === 1) resolve(code);
+        else if (received === 2) onNext();
+        else process.exit(code);
+      });
     }
   });
 }
@@ -224,6 +237,26 @@ async function fetchStatus(url: string, timeoutMs: number, host?: string): Promi
   });
 }
 
+/**
+ * The gateway file that a running `serve` of this program was given by -c; `undefined` where none or several run, or
+ * where it was given none. Linux alone shows the arguments of a process.
+ */
+async function servedConfig(): Promise<string | undefined> {
+  const { configOfServe } = await import('./cli/serve.js');
+  const ids = (await readdir('/proc').catch(() => [])).filter((entry) => /^\d+$/.test(entry));
+  const found = await Promise.all(
+    ids.map(async (id) => {
+      const given = (await readFile(`/proc/${id}/cmdline`, 'utf8').catch(() => '')).split('\0');
+      if (!given.includes('serve')) return [];
+      const cwd = await readlink(`/proc/${id}/cwd`).catch(() => '/');
+      const file = configOfServe(given, (path) => resolvePath(cwd, path) === process.argv[1]);
+      return file === undefined ? [] : [resolvePath(cwd, file)];
+    }),
+  );
+  const [file, ...others] = new Set(found.flat());
+  return others.length === 0 ? file : undefined;
+}
+
 const ADMIN_TIMEOUT_MS = 10_000;
 
 /** Certificates are verified as usual, because a token is sent; NODE_EXTRA_CA_CERTS names a private authority. */
@@ -355,7 +388,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   },
   async healthcheck() {
     const { healthcheckCommand } = await import('./cli/serve.js');
-    return healthcheckCommand(io, { files: DISK_FILES, fetchStatus });
+    return healthcheckCommand(io, { files: DISK_FILES, fetchStatus, servedConfig });
   },
 };
 

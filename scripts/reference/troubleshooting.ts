@@ -309,6 +309,11 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
     cause: 'The client replied twice to the same server request.',
     cure: 'Nothing to do; the first reply was forwarded.',
   },
+  'gateway-stopping': {
+    cause:
+      'The gateway was told to end while the request ran longer than `shutdown.drain`, or a request came on an open connection after it had stopped accepting.',
+    cure: 'Send the request again; if it changes something, look first whether it was carried out. For long calls raise `shutdown.drain` and the grace period of the container together.',
+  },
   'audit-unavailable': {
     cause: 'The audit file cannot be written: disk full, permissions, or another process writes it.',
     cure: 'The control `audit` states the error. Free the disk, or move the file away; the gateway continues by itself.',

@@ -178,7 +178,7 @@ export function originOf(host: string, port: number, isSecure: boolean): string 
  *
  * @throws Error if the variable is set but empty: a file from the current folder is then not what was meant.
  */
-function findConfig(io: CliIo): { readonly file: string; readonly why: string } | undefined {
+export function findConfig(io: CliIo): { readonly file: string; readonly why: string } | undefined {
   const named = io.env[VARIABLE];
   if (named === '') {
     throw new Error(`${VARIABLE} is empty; set it to the gateway file, unset it, or use -c FILE`);

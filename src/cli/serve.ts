@@ -16,10 +16,14 @@ import {
   EXIT_FINE,
   EXIT_UNCHECKED,
   fail,
+  findConfig,
   originOf,
   readPort,
   withConfigOption,
 } from './program.js';
+
+/** That of SIGTERM, as a shell reports it. */
+const EXIT_TERMINATED = 143;
 
 /** The part of a running gateway that this command uses. */
 export type ServedGateway = {
@@ -30,6 +34,9 @@ export type ServedGateway = {
     readonly isSecure: boolean;
   }[];
   reload(): Promise<unknown>;
+  shutdownSettings(): { readonly delayMs: number };
+  shutDown(delayMs: number): Promise<void>;
+  hurry(): void;
   close(): Promise<void>;
 };
 
@@ -75,9 +82,9 @@ export type ServePorts = {
   announce(texts: readonly string[], log: LogOptions): Promise<void>;
   /**
    * Resolves with the exit code on a termination signal. Calls `onReload` on each SIGHUP; without it SIGHUP is a
-   * termination signal too.
+   * termination signal too. Calls `onNext` at the next signal.
    */
-  untilSignal(onReload?: () => void): Promise<number>;
+  untilSignal(onReload?: () => void, onNext?: () => void): Promise<number>;
 };
 
 /**
@@ -93,7 +100,10 @@ async function runServe(
   // A signal during the start must end the process too: as PID 1 of a container, it gets no default handler.
   let isEnding = false;
   let running: ServedGateway | undefined;
-  const terminated = ports.untilSignal(() => void running?.reload());
+  const terminated = ports.untilSignal(
+    () => void running?.reload(),
+    () => running?.hurry(),
+  );
   void terminated.then(() => {
     isEnding = true;
   });
@@ -115,8 +125,11 @@ async function runServe(
       `${listener} listening on ${isSecure ? 'https' : 'http'}://${urlHost(host)}:${port}`,
   );
   await ports.announce(lines, options);
+  const isRequested = isEnding;
   const code = await terminated;
-  await gateway.close();
+  // Whoever presses a key waits for no balancer, and one that was never ready is in none.
+  const isBalanced = code === EXIT_TERMINATED && !isRequested;
+  await gateway.shutDown(isBalanced ? gateway.shutdownSettings().delayMs : 0);
   return code === 0 ? EXIT_FINE : code;
 }
 
@@ -140,6 +153,8 @@ type HealthcheckPorts = {
   readonly files: Pick<Files, 'readFile'>;
   /** The status of a GET, with another `Host` if given; accepts any certificate. Rejects if nothing answers in time. */
   readonly fetchStatus: (url: string, timeoutMs: number, host?: string) => Promise<number>;
+  /** The gateway file of the gateway that runs on this machine, where that is known. */
+  readonly servedConfig: () => Promise<string | undefined>;
 };
 
 type HealthcheckOptions = {
@@ -161,10 +176,28 @@ export async function runHealthcheck(options: HealthcheckOptions, io: CliIo, por
 
 /** Where the ops listener is reached. */
 async function readOpsOrigin(options: HealthcheckOptions, io: CliIo, ports: HealthcheckPorts): Promise<string> {
-  const { config } = options;
+  const config = options.config ?? (options.port === undefined ? await findServedConfig(io, ports) : undefined);
   const ops = config === undefined ? undefined : await readOpsListener(resolve(io.cwd, config), ports);
   const port = options.port ?? ops?.port ?? DEFAULT_OPS_PORT;
   return originOf(ops?.host ?? '127.0.0.1', port, ops?.tls !== undefined);
+}
+
+/** That of the gateway that runs, else the one that `serve` would take here. */
+async function findServedConfig(io: CliIo, { servedConfig }: HealthcheckPorts): Promise<string | undefined> {
+  return (await servedConfig()) ?? findConfig(io)?.file;
+}
+
+/**
+ * The gateway file that the arguments of a process name, if it runs `serve` of this program; the first argument is the
+ * one that runs the program, as node.
+ */
+export function configOfServe(given: readonly string[], isProgram: (path: string) => boolean): string | undefined {
+  const [, program = '', command, ...options] = given;
+  if (command !== 'serve' || !isProgram(program)) return undefined;
+  const index = options.findIndex((option) => option === '-c' || option === '--config');
+  if (index !== -1) return options[index + 1];
+  const joined = options.find((option) => /^(?:-c.|--config=)/.test(option));
+  return joined?.replace(/^(?:--config=|-c=?)/, '');
 }
 
 /** Loaded only if a file is named: containers run the check every few seconds, and reading YAML is expensive. */
@@ -189,9 +222,10 @@ export function healthcheckCommand(io: CliIo, ports: HealthcheckPorts): Command 
       'sallyport healthcheck --url http://gateway-metrics:9464/readyz',
     ],
     configure(command, finish) {
-      const description = 'the gateway file, for the address of its ops listener';
-      const isNeeded = (): boolean => ['port', 'url'].every((name) => command.getOptionValue(name) === undefined);
-      withConfigOption(command, io, { description, isNeeded, isOptional: true })
+      const description =
+        'the gateway file, for the address of its ops listener; by default that of the gateway that runs';
+      command
+        .option('-c, --config <file>', description)
         .option('--port <port>', 'port of the ops listener', readPort)
         .option('--url <url>', 'ask this URL of a gateway elsewhere instead; may be repeated', collectUrl)
         .option('--host <host>', 'host of publicUrl, which the data listener expects where the URL has another')

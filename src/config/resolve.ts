@@ -69,7 +69,7 @@ export function policyFoldersOf(
  */
 export function compileSettings({ file, gateway, tls, signing, watchedFiles, hash }: CompileInput): Settings {
   const folder = dirname(file);
-  const { listeners, state, metrics, audit, admin } = gateway;
+  const { listeners, state, startup, shutdown, metrics, audit, admin } = gateway;
   const publicBase = gateway.publicUrl.replace(/\/$/, '');
   const own = { base: publicBase, audiences: [...ownAudiences(gateway)] };
   const { tls: _, ...data } = listeners.data;
@@ -94,6 +94,8 @@ export function compileSettings({ file, gateway, tls, signing, watchedFiles, has
       ...mapOf(gateway.inspection.profiles, compileProfile),
     ]),
     state,
+    startup,
+    shutdown,
     audit: {
       sinks: audit.sinks.flatMap((sink): AuditSettings['sinks'] => {
         if (sink.type === 'file') return [{ type: sink.type, path: resolve(folder, sink.path) }];

@@ -14,6 +14,8 @@ import type {
   PII_ACTIONS,
   PII_KINDS,
   PROFILE,
+  SHUTDOWN,
+  STARTUP,
   STATE,
   WEBHOOK,
 } from './schema/gateway.js';
@@ -333,6 +335,8 @@ export type Settings = {
   readonly signing: LockSigning | undefined;
   readonly profiles: ReadonlyMap<string, InspectionProfile>;
   readonly state: StateSettings;
+  readonly startup: SettingsOf<typeof STARTUP>;
+  readonly shutdown: SettingsOf<typeof SHUTDOWN>;
   readonly audit: AuditSettings;
   readonly metrics: SettingsOf<typeof METRICS>;
   readonly admin: AdminSettings | undefined;

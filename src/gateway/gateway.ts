@@ -2,6 +2,7 @@
 // reload. It decides nothing about messages; src/proxy/pipeline.ts handles those.
 
 import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { APPROVALS_PATH } from '../admin/approval-pages.js';
 import { createConsole, createUpstreamRows, readReviewGuide } from '../admin/console.js';
 import { createDecisionExplainer } from '../admin/decision-explanation.js';
@@ -67,6 +68,7 @@ import { createLockWork } from './lock-work.js';
 import { endOfLife, RECOMMENDED_NODE } from './node-support.js';
 import { createObservability, type Observability } from './observability.js';
 import { createDispatcher, createPorts } from './ports.js';
+import { createReadiness, type Phase, type Readiness, type ReadinessSources } from './readiness.js';
 import { createReload, describeUnsettled, type ReloadResult, targetsOf } from './reload.js';
 import { createSharedResources, type SharedResources } from './shared-resources.js';
 import { type Aggregates, createAggregates, createSnapshots, type SnapshotOf } from './snapshot.js';
@@ -128,7 +130,16 @@ export type Gateway = {
   readonly listening: readonly Listening[];
   /** Reads the files again; the new version is applied completely, or rejected with its diagnostics. Never rejects. */
   reload(): Promise<readonly Diagnostic[]>;
-  /** Closes the listeners, waits for requests in progress and writes the rest of the audit log. */
+  /**
+   * Ends the gateway in order: it is no longer ready, accepts requests for `delayMs` milliseconds, and closes as `close`
+   * does, with all of `shutdown.drain` for requests in progress.
+   */
+  shutDown(delayMs: number): Promise<void>;
+  /** Leaves out what is left of the delay and of the time for requests in progress. */
+  hurry(): void;
+  /** The settings in force. */
+  shutdownSettings(): Settings['shutdown'];
+  /** Closes the listeners, waits a while for requests in progress and writes the rest of the audit log. */
   close(): Promise<void>;
 };
 
@@ -185,17 +196,16 @@ type Assembly = {
   apply(next: Version): void;
 };
 
-/** `isServing` from the end of a complete start; `isReady` from then until shutdown begins. */
-type Phase = { isServing: boolean; isReady: boolean };
+/** Where the gateway is between its start and its end. */
+type Lifetime = { phase: Phase };
 
 type Compile = ReturnType<typeof createDefinitionCompiler>;
 
-/** How long shutdown waits for requests in progress. */
-const DRAIN_MS = 10_000;
-const MS_PER_SECOND = 1_000;
-/** How often the controls are evaluated; a change shows within this time. */
+/** How long `close` waits for requests in progress at most: nobody has sent them elsewhere before. */
+const MAX_CLOSE_MS = 10_000;
 /** Of the hash by which reviewers tell callers apart. */
 const CALLER_PURPOSE = 'approval-caller';
+/** How often the controls are evaluated; a change shows within this time. */
 const CONTROLS_EVERY_MS = 1_000;
 
 /** Starts a gateway from its files. An invalid file refuses the start. A start that fails leaves nothing open. */
@@ -217,10 +227,11 @@ async function openGateway(
 ): Promise<Gateway | string> {
   const ring = createKeyRing(gatewayKeys(version.settings));
   const opened: Opened = { dataPort: version.settings.listeners.data.port, listening: [] };
-  const phase = { isReady: false, isServing: false };
+  const lifetime: Lifetime = { phase: 'starting' };
   const assembly = { ...assemble(options, version, compile, ring, opened), reader };
   const { current, observability, counters, updateControls } = assembly;
-  const listeners = openListeners(options, assembly, ring, phase);
+  const readiness = createReadiness(() => readinessSources(assembly, lifetime), observability);
+  const listeners = openListeners(options, { ...assembly, readiness, lifetime }, ring);
   warmUpInspection();
   try {
     // The ports are opened first: until then nothing is touched that another gateway may be using.
@@ -287,16 +298,24 @@ async function openGateway(
       await closeAll(assembly, listeners);
       return replaced;
     }
-    phase.isServing = true;
-    phase.isReady = true;
+    lifetime.phase = 'serving';
     warnOfOldNode(options, emit);
     emit('started', { version: options.build.version, file: version.settings.file });
-    return run(assembly, listeners, { listening, reload, watch, phase });
+    await waitShortly(() => readiness().isReady);
+    return run(assembly, listeners, { listening, reload, watch, lifetime, readiness });
   } catch (error) {
     await closeAll(assembly, listeners);
     if (error instanceof ListenerError) return error.message;
     throw error;
   }
+}
+
+/** In most starts the keys of the issuers come within this time, and whoever reads that it runs finds it ready. */
+const READY_WITHIN_MS = 250;
+const LOOK_EVERY_MS = 10;
+
+async function waitShortly(isDone: () => boolean): Promise<void> {
+  for (let waitedMs = 0; waitedMs < READY_WITHIN_MS && !isDone(); waitedMs += LOOK_EVERY_MS) await sleep(LOOK_EVERY_MS);
 }
 
 /** The first requests would otherwise be refused before anybody looks at the controls. */
@@ -326,29 +345,50 @@ async function startAudit({ audit, auditError }: Observability, settings: Settin
 
 type Started = Pick<Gateway, 'listening' | 'reload'> & {
   readonly watch: ConfigWatch;
-  readonly phase: Phase;
+  readonly lifetime: Lifetime;
+  readonly readiness: () => Readiness;
 };
 
 /** A gateway whose start has completed. */
 function run(assembly: Assembly, listeners: Listeners, started: Started): Gateway {
-  const { listening, reload, watch, phase } = started;
+  const { listening, reload, watch, lifetime, readiness } = started;
   const { emit } = assembly.observability;
   const controlsTimer = setInterval(() => {
     assembly.current.identity.keepFresh();
     assembly.counters.retry();
     assembly.updateControls();
+    if (readiness().isWaiting) fetchAwaitedKeys(assembly);
   }, CONTROLS_EVERY_MS);
   controlsTimer.unref();
+  const hurried = new AbortController();
+  async function end(delayMs: number, drainMs: number): Promise<void> {
+    lifetime.phase = 'stopping';
+    emit('stopping', { delayMs, drainMs });
+    readiness();
+    listeners.announceClose();
+    if (delayMs > 0) await sleep(delayMs, undefined, hurried).catch(() => undefined);
+    clearInterval(controlsTimer);
+    await watch.close();
+    await closeAll(assembly, listeners, hurried.signal.aborted ? 0 : drainMs);
+    emit('stopped', {});
+  }
+  const settings = (): Settings['shutdown'] => assembly.current.version.settings.shutdown;
+  let ending: Promise<void> | undefined;
   return {
     listening,
     reload,
-    async close() {
-      phase.isReady = false;
-      emit('stopping', { graceSeconds: DRAIN_MS / MS_PER_SECOND });
-      clearInterval(controlsTimer);
-      await watch.close();
-      await closeAll(assembly, listeners);
-      emit('stopped', {});
+    shutdownSettings: settings,
+    shutDown(delayMs) {
+      ending ??= end(delayMs, settings().drainMs);
+      return ending;
+    },
+    hurry() {
+      hurried.abort();
+      listeners.cutData();
+    },
+    close() {
+      ending ??= end(0, Math.min(settings().drainMs, MAX_CLOSE_MS));
+      return ending;
     },
   };
 }
@@ -509,9 +549,38 @@ function assemble(
   return { current, observability, runtimes, streams, leases, ...shared };
 }
 
-function openListeners({ now = Date.now }: GatewayOptions, assembly: Assembly, ring: KeyRing, phase: Phase): Listeners {
-  const { current, observability, state, updateControls } = assembly;
-  const { metrics, audit, controls, emit } = observability;
+/** While a start waits for keys, they are asked for more often than an issuer that is away otherwise is. */
+function fetchAwaitedKeys({ current: { identity } }: Assembly): void {
+  for (const source of identity.keySources.values())
+    if (source.status().lastSuccessAt === undefined) void source.refresh();
+}
+
+/** What readiness depends on, as it is now. */
+function readinessSources(
+  { current, observability, state, runtimes }: Assembly,
+  { phase }: Lifetime,
+): ReadinessSources {
+  const { settings } = current.version;
+  const required = [...settings.upstreams.values()].filter((upstream) => upstream.required);
+  return {
+    phase,
+    isAuditWritable: observability.audit.isWritable(),
+    store: { ...state.status(), isReady: state.isReady() },
+    awaited: {
+      issuers: [...current.identity.statuses()].flatMap(([name, issuer]) =>
+        issuer.state === 'armed' || issuer.lastSuccessAt !== undefined ? [] : [name],
+      ),
+      upstreams: required.flatMap(({ name }) => (runtimes.get(name)?.observed() === undefined ? [name] : [])),
+    },
+    waitMs: settings.startup.waitMs,
+  };
+}
+
+type Opening = Assembly & { readonly readiness: () => Readiness; readonly lifetime: Lifetime };
+
+function openListeners({ now = Date.now }: GatewayOptions, assembly: Opening, ring: KeyRing): Listeners {
+  const { current, observability, state, updateControls, readiness, lifetime } = assembly;
+  const { audit, controls, emit, metrics } = observability;
   const recordRefusal = createEdgeRecorder({ audit, emit, now });
   const ports = createPorts({
     ...assembly,
@@ -525,7 +594,7 @@ function openListeners({ now = Date.now }: GatewayOptions, assembly: Assembly, r
   const reviewed = { ...assembly, version: () => current.version, catalogOf };
   return createListeners(current.version.settings, {
     observability,
-    isReady: () => phase.isReady && audit.isWritable() && state.isReady(),
+    readiness,
     createConsole: (admin, address) =>
       createConsole(admin, address, {
         ...{ ring, now, state, guardedFetch: assembly.guardedFetch },
@@ -560,7 +629,7 @@ function openListeners({ now = Date.now }: GatewayOptions, assembly: Assembly, r
         onAccess: (access) => observability.record({ type: 'admin.action', ...access }),
       }),
     data: {
-      tables: () => (phase.isServing ? current.tables : undefined),
+      tables: () => (lifetime.phase === 'starting' ? undefined : current.tables),
       answerPage: createCallerPage({
         ...{ ring, now, state, emit, guardedFetch: assembly.guardedFetch, desk: assembly.approvals },
         publicBase: current.version.settings.publicBase,
@@ -573,10 +642,10 @@ function openListeners({ now = Date.now }: GatewayOptions, assembly: Assembly, r
 }
 
 /** Closes clients first, then upstreams, then the audit log, so that what happens last is still recorded. */
-async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void> {
+async function closeAll(assembly: Assembly, listeners: Listeners, drainMs = 0): Promise<void> {
   const { streams, runtimes, state, observability, guardedFetch, sharedResources, reader } = assembly;
   streams.endAll();
-  await listeners.closeData(DRAIN_MS);
+  await listeners.closeData(drainMs, runtimes.abortCalls);
   await Promise.all([sharedResources.inspection.close(), reader.close()]);
   await runtimes.close();
   assembly.approvals.close();

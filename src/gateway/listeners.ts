@@ -16,7 +16,12 @@ import type {
   UpstreamSettings,
 } from '../config/settings.js';
 import { createDataServer, type DataServerPorts } from '../http/data-server.js';
-import { createOpsServer, type HttpListener, type ListenerAddress } from '../http/internal-server.js';
+import {
+  createOpsServer,
+  type HttpListener,
+  type ListenerAddress,
+  type ReadinessReport,
+} from '../http/internal-server.js';
 import { createAddressOf } from '../http/request.js';
 import { type ConcurrencyLimit, type EdgeRoute, type EdgeTables, servedHosts } from '../http/request-checks.js';
 import { arrivesAt } from '../policy/addresses.js';
@@ -85,7 +90,7 @@ export function isConnectedTo(
 type ListenerPorts = {
   readonly data: DataServerPorts;
   readonly observability: Observability;
-  readonly isReady: () => boolean;
+  readonly readiness: () => ReadinessReport;
   /** Creates the admin listener. */
   readonly createConsole: (admin: AdminSettings, address: ListenerAddress) => HttpListener;
 };
@@ -96,8 +101,14 @@ export type Listeners = {
    * ListenerError where one cannot be opened; `closeData` and `closeRest` then close the others.
    */
   open(onDataPort: (port: number) => void): Promise<readonly Listening[]>;
-  /** Closes the data listener first, within `graceMs` milliseconds; the others serve until `closeRest`. */
-  closeData(graceMs: number): Promise<void>;
+  /** The data listener goes on to serve, but tells each connection to close with its next response. */
+  announceClose(): void;
+  /**
+   * Closes the data listener first. After `drainMs` milliseconds, or `cutData`, `cut` has to end what still runs; the
+   * other listeners serve until `closeRest`.
+   */
+  closeData(drainMs: number, cut?: () => void): Promise<void>;
+  cutData(): void;
   closeRest(): Promise<void>;
   /** Starts to use the certificates of the next settings. */
   updateTls(next: Settings): void;
@@ -111,7 +122,7 @@ export function createListeners(settings: Settings, ports: ListenerPorts): Liste
   const data = createDataServer(ports.data, secureOptions(listeners.data.tls, 'asked'));
   const ops = createOpsServer(withTls(listeners.ops, 'asked'), {
     renderMetrics: metrics.render,
-    isReady: ports.isReady,
+    readiness: ports.readiness,
   });
   const adminServer = admin === undefined ? undefined : ports.createConsole(admin, withTls(admin.listener, 'required'));
   return {
@@ -141,7 +152,9 @@ export function createListeners(settings: Settings, ports: ListenerPorts): Liste
         adminServer?.updateTls(withTls(shown, 'required').secure);
       }
     },
-    closeData: (graceMs) => data.close(graceMs),
+    announceClose: data.announceClose,
+    closeData: data.close,
+    cutData: data.cutNow,
     async closeRest() {
       await adminServer?.close();
       await ops.close();

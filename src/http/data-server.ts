@@ -19,6 +19,7 @@ import {
   type Outgoing,
   type Pieces,
   type ResponseHeaders,
+  type Shutdown,
   sizeOfBytes,
 } from '../protocol/transport.js';
 import { createApp, openApp, type PlainResponse, sendPlain } from './app.js';
@@ -60,8 +61,15 @@ export type DataServerPorts = {
 export type DataServer = {
   /** Opens the listener; resolves with the port in use. */
   listen(host: string, port: number): Promise<number>;
-  /** Stops accepting connections, then waits at most `graceMs` for running requests. */
-  close(graceMs: number): Promise<void>;
+  /** Goes on to serve, but tells every connection to close with its next response. */
+  announceClose(): void;
+  /**
+   * Stops accepting connections, then waits at most `drainMs` for running requests. What still runs is broken off then or,
+   * where `cut` ends what it waits for, shortly after.
+   */
+  close(drainMs: number, cut?: () => void): Promise<void>;
+  /** The same from now on without waiting for running requests. */
+  cutNow(): void;
   /**
    * Uses other certificates for new connections; only if the listener was created with TLS. If the authorities
    * for client certificates changed, those proved before are no longer valid, on open connections too.
@@ -82,12 +90,21 @@ const MAX_DROPPED_BYTES = 16 * 1024 * 1024;
 /** What all request bodies may hold together, and those of one caller. */
 const BODY_BUDGET = { maxTotalBytes: 64 * 1024 * 1024, maxCallerBytes: 32 * 1024 * 1024 };
 const NO_BODY = new Uint8Array(0);
-/** The response while the gateway is starting, since its ports open before it can serve, and while it is closing. */
-const NOT_SERVING: EdgeRefusal = {
+/** What still runs when the time to finish is over has this long to send its refusal. */
+const CUT_MS = 1_000;
+/** The response while the gateway is starting, since its ports open before it can serve. */
+const STARTING: EdgeRefusal = {
   status: 503,
   reason: 'overloaded',
   upstream: undefined,
   headers: { 'retry-after': '5', connection: 'close' },
+};
+/** The response to what comes on an open connection once the gateway accepts nothing more. */
+const STOPPING: EdgeRefusal = {
+  status: 503,
+  reason: 'gateway-stopping',
+  upstream: undefined,
+  headers: { 'retry-after': '1', connection: 'close' },
 };
 /** The refusals of a body that was not read. */
 const UNREAD = {
@@ -100,6 +117,9 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   const concurrencyLimits = createConcurrencyLimits();
   const bodies = createBodyReader(BODY_BUDGET);
   let isClosing = false;
+  const shutdown = { isAnnounced: false, isCut: false };
+  /** Ends the time that running requests have to finish. */
+  let endDrain: () => void = () => undefined;
   const app = createApp({
     ...LIMITS,
     secure,
@@ -167,10 +187,11 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     const startedMs = performance.now();
     const tables = ports.tables();
     if (tables === undefined || isClosing) {
-      refuse(request, reply, NOT_SERVING);
+      refuse(request, reply, isClosing ? STOPPING : STARTING);
       return;
     }
     const { id, raw } = request;
+    if (shutdown.isAnnounced) reply.raw.shouldKeepAlive = false;
     allowOrigin(raw, reply.raw, tables);
     const found = checkRequest(raw, tables);
     switch (found.kind) {
@@ -226,8 +247,8 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     const slots = concurrencyLimits.forOne(facts.route);
     const body = bodies.hold(facts.body);
     try {
-      const incoming = toIncoming(request, reply.raw, facts, slots, body.assign);
-      await ports.handle(incoming, createOutgoing(reply));
+      const incoming = toIncoming(request, reply.raw, facts, slots, body.assign, shutdown);
+      await ports.handle(incoming, createOutgoing(reply, shutdown));
     } catch (error) {
       if (reply.raw.headersSent) reply.raw.destroy();
       else reply.send(error);
@@ -316,12 +337,24 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
 
   return {
     listen: (host, port) => openApp(app, { host, port }),
-    async close(graceMs) {
+    announceClose() {
+      shutdown.isAnnounced = true;
+    },
+    async close(drainMs, cut) {
       isClosing = true;
+      let cutTimer: NodeJS.Timeout | undefined;
       // Node does not know of those that were to be tunnels.
-      const timer = setTimeout(() => {
+      const destroyAll = (): void => {
         for (const socket of sockets) socket.destroy();
-      }, graceMs);
+      };
+      endDrain = () => {
+        if (shutdown.isCut) return;
+        shutdown.isCut = true;
+        cut?.();
+        if (cut === undefined) destroyAll();
+        else cutTimer = setTimeout(destroyAll, CUT_MS);
+      };
+      const timer = setTimeout(endDrain, drainMs);
       // Node closes idle connections when draining begins, but not those that become idle later, nor those on
       // which no request was ever sent.
       const sweep = setInterval(() => {
@@ -329,9 +362,12 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
         for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
       }, DRAIN_SWEEP_MS);
       await app.close();
+      endDrain = () => undefined;
       clearInterval(sweep);
       clearTimeout(timer);
+      clearTimeout(cutTimer);
     },
+    cutNow: () => endDrain(),
     updateTls(next) {
       (app.server as unknown as SecureServer).setSecureContext(next);
       app.server.closeIdleConnections();
@@ -396,18 +432,20 @@ function sendBuffered(reply: FastifyReply, status: number, headers: ResponseHead
 }
 
 /** An `Outgoing` on top of a Fastify reply, which is hijacked where the response is written in several pieces. */
-function createOutgoing(reply: FastifyReply): Outgoing {
-  return new ResponseWriter(reply);
+function createOutgoing(reply: FastifyReply, shutdown: Shutdown): Outgoing {
+  return new ResponseWriter(reply, shutdown);
 }
 
 class ResponseWriter implements Outgoing {
   readonly #reply: FastifyReply;
   readonly #response: ServerResponse;
+  readonly #shutdown: Shutdown;
   #hasBody = false;
 
-  constructor(reply: FastifyReply) {
+  constructor(reply: FastifyReply, shutdown: Shutdown) {
     this.#reply = reply;
     this.#response = reply.raw;
+    this.#shutdown = shutdown;
   }
 
   get isClosed(): boolean {
@@ -420,6 +458,7 @@ class ResponseWriter implements Outgoing {
 
   send(status: number, headers: ResponseHeaders, body: Body): void {
     if (this.#response.headersSent || this.#response.destroyed) return;
+    if (this.#shutdown.isAnnounced) this.#response.shouldKeepAlive = false;
     if (isInPieces(body)) this.#sendPieces(status, headers, body);
     else this.#sendBuffered(status, headers, body);
   }
@@ -447,6 +486,7 @@ class ResponseWriter implements Outgoing {
   open(status: number, headers: ResponseHeaders): void {
     const response = this.#response;
     if (response.headersSent || response.destroyed) return;
+    if (this.#shutdown.isAnnounced) response.shouldKeepAlive = false;
     response.writeHead(status, headers);
     this.#reply.hijack();
     // A stream may stay silent for long, so its headers are flushed in this turn, with whatever else it writes

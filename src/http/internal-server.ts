@@ -1,8 +1,7 @@
 // The listeners for operators, and the ops listener itself. A single function answers every request; limits on headers,
 // time and connections are the same for all, and no body is read unless that function does.
-// The ops listener (docs/reference/listeners.md) serves metrics, liveness and readiness, nothing else. Ready means that
-// the configuration is loaded, the listeners are open and the audit log can be written; an unreachable upstream or
-// issuer does not affect it. Probes name no upstream and need no credential.
+// The ops listener (docs/reference/listeners.md) serves metrics, liveness and readiness, nothing else. What makes the
+// gateway ready is decided in gateway/readiness.ts. Probes name no upstream and need no credential.
 
 import type { IncomingMessage } from 'node:http';
 import type { Server as SecureServer } from 'node:https';
@@ -58,17 +57,18 @@ export function createHttpListener(
   };
 }
 
+/** `reasons`: why it is not ready or, while it is, what is weaker than it should be. Fixed texts that name nothing. */
+export type ReadinessReport = { readonly isReady: boolean; readonly reasons: readonly string[] };
+
 type OpsPorts = {
   readonly renderMetrics: () => Promise<string>;
-  readonly isReady: () => boolean;
+  readonly readiness: () => ReadinessReport;
 };
 
 const TEXT = { 'content-type': 'text/plain; charset=utf-8' };
 const METRICS_TEXT = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
 
 const ALIVE: PlainResponse = { status: 200, headers: TEXT, body: 'alive\n' };
-const READY: PlainResponse = { status: 200, headers: TEXT, body: 'ready\n' };
-const NOT_READY: PlainResponse = { status: 503, headers: TEXT, body: 'not ready\n' };
 const FORBIDDEN: PlainResponse = {
   status: 403,
   headers: TEXT,
@@ -76,13 +76,20 @@ const FORBIDDEN: PlainResponse = {
 };
 const NOT_FOUND: PlainResponse = { status: 404, headers: TEXT, body: 'not found\n' };
 
+function respondReadiness({ isReady, reasons }: ReadinessReport): PlainResponse {
+  const state = isReady ? 'ready' : 'not ready';
+  const weaker = isReady && reasons.length > 0 ? ', degraded' : '';
+  const why = reasons.map((reason) => `${reason}\n`).join('');
+  return { status: isReady ? 200 : 503, headers: TEXT, body: `${state}${weaker}\n${why}` };
+}
+
 async function respondOps(request: IncomingMessage, ports: OpsPorts, mayRead: boolean): Promise<PlainResponse> {
   if (request.method !== 'GET' && request.method !== 'HEAD') return NOT_FOUND;
   switch (request.url) {
     case '/livez':
       return ALIVE;
     case '/readyz':
-      return ports.isReady() ? READY : NOT_READY;
+      return respondReadiness(ports.readiness());
     case '/metrics':
       if (!mayRead) return FORBIDDEN;
       return { status: 200, headers: METRICS_TEXT, body: await ports.renderMetrics() };

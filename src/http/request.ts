@@ -12,7 +12,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import ipaddr from 'ipaddr.js';
-import { type Capacity, DisconnectController, type Incoming } from '../protocol/transport.js';
+import { type Capacity, DisconnectController, type Incoming, type Shutdown } from '../protocol/transport.js';
 import { sessionInQuery } from '../protocol/versions/legacy-sse.js';
 import type { ConcurrencyLimit, EdgeRoute, EdgeTables } from './request-checks.js';
 
@@ -280,6 +280,7 @@ export function toIncoming(
   facts: EdgeFacts,
   slots: Pick<ConcurrencySlots, 'acquire' | 'keep'>,
   holdBody?: Incoming['holdBody'],
+  shutdown?: Shutdown,
 ): Incoming {
   const { headers, repeated } = headersOf(request, facts);
   return {
@@ -302,6 +303,7 @@ export function toIncoming(
     signal: new ClientDisconnect(response),
     receivedAt: facts.receivedAt,
     startedMs: facts.startedMs,
+    shutdown,
   };
 }
 

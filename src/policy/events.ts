@@ -130,8 +130,14 @@ export type GatewayEvents = {
   readonly auditDeliveryChecked: { readonly sink: string; readonly waitingBytes: number; readonly lagSeconds: number };
   readonly storeChecked: { readonly isUnreachable: boolean };
   readonly blocksCounted: { readonly target: string; readonly count: number };
+  /**
+   * `detail` says why it is not ready, or what is weaker than it should be; empty if nothing is. `isExpected`: it is so
+   * at every start and every end.
+   */
+  readonly readinessChanged: { readonly isReady: boolean; readonly detail: string; readonly isExpected: boolean };
   readonly started: { readonly version: string; readonly file: string };
-  readonly stopping: { readonly graceSeconds: number };
+  /** For how long requests are still accepted, and those in progress may then take. */
+  readonly stopping: { readonly delayMs: number; readonly drainMs: number };
   readonly stopped: { readonly [none in never]: never };
   readonly nodeOutdated: { readonly detail: string };
   readonly storeYoung: { readonly reason: string };

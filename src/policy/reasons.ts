@@ -237,6 +237,13 @@ export const REASONS = {
     1509,
     'The shared store cannot answer for this request, so it was refused. Try again later.',
   ),
+  /** What still ran when the time to finish was over, and what comes when nothing is accepted any more. */
+  'gateway-stopping': always(
+    'forward',
+    'info',
+    'This gateway is stopping and did not carry out the request, or does not know whether it was carried out. Another one may be running: try again.',
+    { as: 'error', status: 503, code: 1510 },
+  ),
   internal: unavailable('decide', -32603, 'Internal error. The message was withheld.', 500),
 
   'malformed-request': http('info', 400, 'The request is not valid HTTP.'),

@@ -194,6 +194,16 @@ export type Incoming = {
   /** Time of arrival: milliseconds since the epoch, and a monotonic reading in milliseconds. */
   readonly receivedAt: number;
   readonly startedMs: number;
+  /** Of the listener on which the request came; absent where it came on none. */
+  readonly shutdown?: Shutdown | undefined;
+};
+
+/** How far a listener that closes has come; one object for all of its requests. */
+export type Shutdown = {
+  /** Connections are told to close with their next response. */
+  readonly isAnnounced: boolean;
+  /** What still runs is being ended: that an upstream does not answer now is not its failure. */
+  readonly isCut: boolean;
 };
 
 /** Response headers by lower-case name. */

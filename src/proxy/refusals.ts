@@ -17,9 +17,16 @@ import type { RequestContext } from './request-context.js';
 
 const NO_TARGET: Target = { kind: 'none' };
 
+/** While the gateway ends what still runs, what an upstream does not answer is the gateway's doing. */
+export function unlessStopping({ incoming }: Pick<RequestContext, 'incoming'>, refusal: Refusal): Refusal {
+  const isOfUpstream = REASONS[refusal.deny.reason].stage === 'forward';
+  return isOfUpstream && incoming.shutdown?.isCut === true ? refuseWith('gateway-stopping') : refusal;
+}
+
 /** Responds with a refusal, if no response has begun, and notes it. */
-export function refuse(call: RequestContext<'legacySse' | 'sessions' | 'upstreams'>, refusal: Refusal): void {
+export function refuse(call: RequestContext<'legacySse' | 'sessions' | 'upstreams'>, found: Refusal): void {
   const { record, outgoing } = call;
+  const refusal = unlessStopping(call, found);
   if (wasCancelledByDisconnect(call, refusal)) return;
   fold(record, refusalFacts(record, refusal));
   const rendered = renderRefusal(refusal, refusalContext(call));

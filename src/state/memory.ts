@@ -249,6 +249,8 @@ export type Revocations = Pick<
 export type StoreStatus = {
   /** Whether it began so lately that it lacks history which flows and budgets look back on. */
   readonly isYoung?: boolean;
+  /** Whether every caller is refused because what was read is too old. */
+  readonly refusesCallers?: boolean;
   readonly state: 'armed' | 'degraded' | 'off';
   readonly reason: string;
   /** True while the store cannot be reached. */

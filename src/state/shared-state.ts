@@ -241,7 +241,9 @@ type StorePoller = {
   hint(): void;
   /** Runs after what runs now, because a poll that began before a change must not undo it. */
   inTurn<T>(run: () => Promise<T>): Promise<T>;
-  /** True while the newest poll is older than `maxAgeMs`, and before the first. */
+  /** True while the newest poll is older than this, and before the first. */
+  isOlderThan(ms: number): boolean;
+  /** The same for `maxAgeMs`. */
   isStale(): boolean;
   /** Whether a poll has succeeded since the start. */
   hasSucceeded(): boolean;
@@ -263,7 +265,8 @@ function createStorePoller(ports: StorePollerPorts): StorePoller {
   let isHinted = false;
   let isClosed = false;
 
-  const isStale = (): boolean => nowMs() - polledAtMs > maxAgeMs;
+  const isOlderThan = (ms: number): boolean => nowMs() - polledAtMs > ms;
+  const isStale = (): boolean => isOlderThan(maxAgeMs);
 
   function inTurn<T>(run: () => Promise<T>): Promise<T> {
     const next = tail.then(run);
@@ -310,6 +313,7 @@ function createStorePoller(ports: StorePollerPorts): StorePoller {
       schedule();
     },
     inTurn,
+    isOlderThan,
     isStale,
     hasSucceeded: () => polledAtMs !== Number.NEGATIVE_INFINITY,
     lastError: () => lastError,
@@ -400,13 +404,16 @@ function createSharedFirstUses({
 /** Polls within which a message enqueued a moment ago is read, because a queue is bounded. */
 const MAX_POLLS_PER_MESSAGE = MAX_QUEUED_MESSAGES / MAX_MESSAGES_PER_POLL + 1;
 
+/** The rest of `maxAge` is left to balancers, so that they have taken a replica out before it refuses callers. */
+const READY_FRACTION = 2 / 3;
+
 type SharedStatePorts = StatePorts & {
   readonly link: StoreLink;
   /** How old the newest poll may be. */
   readonly maxAgeMs: number;
   /** What of flows and budgets holds until a store that began empty covers their windows. */
   readonly afterLoss?: 'refuse' | 'degrade';
-  /** `strict`: not ready while callers are refused because the newest poll is too old. */
+  /** `strict`: not ready once callers will soon be refused because the newest poll is too old. */
   readonly readiness?: 'lenient' | 'strict';
   /** A monotonic clock, in milliseconds. */
   readonly nowMs?: () => number;
@@ -521,7 +528,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
       const youngForMs = poller.hasSucceeded() ? epoch.youngForMs(historyMs) : 0;
       return statusOf(link, poller, { youngForMs, untilMs: now() + youngForMs, afterLoss });
     },
-    isReady: () => poller.hasSucceeded() && (readiness === 'lenient' || !poller.isStale()),
+    isReady: () => poller.hasSucceeded() && (readiness === 'lenient' || !poller.isOlderThan(maxAgeMs * READY_FRACTION)),
     async start() {
       link.onHint(poller.hint);
       await link.opened();
@@ -545,10 +552,11 @@ function statusOf({ isPrivate }: StoreLink, poller: StorePoller, { youngForMs, u
   const storeError = poller.lastError();
   const isUnreachable = storeError !== undefined;
   const degraded = (reason: string): StoreStatus => ({ state: 'degraded', reason, isUnreachable });
-  if (poller.isStale())
-    return degraded(
-      `callers are refused because revocations could not be read from the store within state.maxAge: ${storeError ?? 'no error'}`,
-    );
+  if (poller.isStale()) {
+    const within = poller.hasSucceeded() ? 'within state.maxAge' : 'since the start';
+    const why = `callers are refused because revocations could not be read from the store ${within}: ${storeError ?? 'no error'}`;
+    return { ...degraded(why), refusesCallers: true };
+  }
   if (isUnreachable) return degraded(`the store cannot be reached: ${storeError}`);
   if (youngForMs > 0) {
     const meanwhile =

@@ -38,6 +38,12 @@ function driftLine({ kind, isPinned }: GatewayEvents['drifted']): string {
   return isPinned ? 'definition differs from its pin' : 'definition has no pin';
 }
 
+const MS_PER_SECOND = 1_000;
+
+function inSeconds(ms: number): string {
+  return `${ms / MS_PER_SECOND} seconds`;
+}
+
 function suppressedField(suppressed: number): LogFields {
   return suppressed > 0 ? { suppressed } : {};
 }
@@ -140,10 +146,16 @@ export function createLogListeners(log: Log, mask: MaskText): Listeners {
     storeYoung: ({ reason }) =>
       log.write('warn', 'the shared store has no history for flows and budgets yet', { detail: reason }),
     started: ({ version, file }) => log.write('info', 'gateway started', { detail: `version ${version}`, file }),
-    stopping: ({ graceSeconds }) =>
+    readinessChanged({ isReady, detail, isExpected }) {
+      const level = detail === '' || isExpected ? 'info' : 'warn';
+      log.write(level, isReady ? 'gateway is ready' : 'gateway is not ready', detail === '' ? {} : { detail });
+    },
+    stopping({ delayMs, drainMs }) {
+      const accepting = delayMs > 0 ? `requests are accepted for ${inSeconds(delayMs)} more; then ` : '';
       log.write('info', 'gateway is stopping', {
-        detail: `requests in progress have ${graceSeconds} seconds to finish`,
-      }),
+        detail: `${accepting}requests in progress have ${inSeconds(drainMs)} to finish`,
+      });
+    },
     stopped: () => log.write('info', 'gateway stopped'),
   };
 }

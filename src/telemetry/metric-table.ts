@@ -190,6 +190,11 @@ export const METRICS = {
     help: '1 while the shared store is unreachable.',
     labels: [],
   },
+  sallyport_ready: {
+    kind: 'gauge',
+    help: '1 while `/readyz` says ready, 0 while it does not.',
+    labels: [],
+  },
   sallyport_approval_messages_total: {
     kind: 'counter',
     help: 'Messages to the webhooks of reviewers by outcome: `delivered`, `failed`, or `dropped` because too many waited.',

@@ -343,6 +343,7 @@ export function createMetrics(
   const controls = new Map<string, ControlState>();
   families.sallyport_build_info.write(1, build.version, build.node);
   families.sallyport_store_degraded.write(0);
+  families.sallyport_ready.write(0);
   families.sallyport_config_last_reload_successful.write(1);
   families.sallyport_audit_queue_length.write(0);
 
@@ -423,6 +424,7 @@ export function createMetrics(
       families.sallyport_audit_delivery_lag_seconds.write(lagSeconds, sink);
     },
     storeChecked: ({ isUnreachable }) => families.sallyport_store_degraded.write(isUnreachable ? 1 : 0),
+    readinessChanged: ({ isReady }) => families.sallyport_ready.write(isReady ? 1 : 0),
     blocksCounted: ({ target, count }) => families.sallyport_blocks.write(count, target),
   };
 

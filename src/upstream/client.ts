@@ -159,11 +159,13 @@ export type UpstreamClient = {
   endSession(session: SessionRef, caller: Caller): Promise<ForwardOutcome>;
   /** Sends a request of the gateway's own; it carries no text of a principal. */
   request(gatewayRequest: GatewayRequest): Promise<ForwardOutcome>;
+  /** Breaks off what callers have in progress; only the gateway's own requests can be sent from then on. */
+  abortCalls(): void;
   close(): Promise<void>;
 };
 
 /** A client of an upstream that appears to speak Streamable HTTP, with sessions or without. */
-export type SessionUpstream = Omit<UpstreamClient, 'openLegacyStream'>;
+export type SessionUpstream = Omit<UpstreamClient, 'openLegacyStream' | 'abortCalls'>;
 
 type OutboundRequest = {
   readonly caller: CallerOrGateway;
@@ -280,6 +282,9 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       headers.push('accept-encoding', 'identity');
       const pool = isOneWay ? receipts : gatewayPool;
       return dispatch(pool, { caller, method, target, headers, body }, AbortSignal.timeout(timeoutMs));
+    },
+    abortCalls() {
+      for (const pool of [calls, streams]) pool.destroy().catch(() => undefined);
     },
     async close() {
       await Promise.all([calls, streams, gatewayPool, receipts].map((pool) => pool.destroy()));

@@ -500,6 +500,8 @@ export type Runtimes = {
   all(): Iterable<UpstreamRuntime>;
   /** Makes the running upstreams those of the settings; unchanged ones keep their connections and observations. */
   replace(settings: Settings): void;
+  /** Breaks off what callers have in progress at any upstream. */
+  abortCalls(): void;
   close(): Promise<void>;
 };
 
@@ -560,6 +562,9 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
       running = next;
       // Requests in progress on the old connections end there; no new request starts on them.
       for (const runtime of gone) void runtime.close();
+    },
+    abortCalls() {
+      for (const { client } of running.values()) client.abortCalls();
     },
     async close() {
       await Promise.all([...running.values()].map((runtime) => runtime.close()));

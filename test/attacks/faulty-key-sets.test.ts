@@ -24,7 +24,8 @@ describe.each(['down', 'error', 'html', 'huge', 'redirect', 'wrong-issuer', 'for
       expect(reply.headers.get('www-authenticate')).toBeNull();
       await expectLoginLine(rig, reply, 'keys-unavailable');
       expectNothingForwarded(rig);
-      expect((await fetch(`${rig.gateway.opsUrl}/readyz`)).status).toBe(200);
+      const probes = ['livez', 'readyz'].map(async (path) => (await fetch(`${rig.gateway.opsUrl}/${path}`)).status);
+      expect(await Promise.all(probes)).toEqual([200, 503]);
       await expect
         .poll(() => rig.gateway.metrics(), { interval: 100 })
         .toContain('sallyport_control_state{control="authn:test",state="degraded"} 1');

@@ -251,6 +251,7 @@ const ELSEWHERE: { readonly [reason in Reason]?: string } = {
   'upstream-credentials': 'attacks/faulty-token-exchange',
   'asked-elsewhere': 'e2e/any-replica',
   'already-answered': 'integration/questions',
+  'gateway-stopping': 'integration/shutdown',
   'audit-unavailable': 'unit/proxy/pipeline',
   'store-unavailable': 'attacks/emptied-store',
   internal: 'attacks/broken-inspector',

@@ -50,6 +50,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'upstreams.<name>.scopesSupported': 'integration/reload.test.ts > of the gateway file is applied',
   'upstreams.<name>.sameAs':
     'unit/cli/pin/shadowing.test.ts > is approved without a finding where the gateway file declares it',
+  'upstreams.<name>.required': 'integration/readiness.test.ts > that is in front of an upstream that',
   'upstreams.<name>.apps': 'integration/apps-by-capability.test.ts > gets what was pinned for hosts',
   'upstreams.<name>.flows.lists': 'attacks/lists-begin-no-flow.test.ts > a list is delivered whole to a client of',
   'upstreams.<name>.inspect': 'integration/effects-of-settings.test.ts > inspect of the upstream chooses',
@@ -144,6 +145,9 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'state.commandTimeout': 'system/replicas.test.ts > waits for the store as long as',
   'state.afterLoss': 'attacks/emptied-store.test.ts > lets nobody send on',
   'state.readiness': 'attacks/emptied-store.test.ts > is waited for before the gateway is ready',
+  'shutdown.delay': 'e2e/cli.test.ts > accepts requests for its delay after SIGTERM',
+  'shutdown.drain': 'integration/shutdown.test.ts > gets a refusal of the gateway, and is not recorded',
+  'startup.wait': 'integration/readiness.test.ts > waits no longer than startup.wait',
   'state.prefix': 'system/replicas.test.ts > keeps what it shares under its prefix',
 
   'audit.sinks[].{type,durability}': 'integration/effects-of-settings.test.ts > a sink of type stdout gets every line',

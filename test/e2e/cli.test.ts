@@ -2,7 +2,7 @@
 // no browser, its output, and its exit codes. docs/reference/commands.md.
 
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -40,6 +40,8 @@ beforeAll(async () => {
     upstreamUrl: desk.url,
     ports,
   });
+  // No balancer has to notice that it ends.
+  await appendFile(config(), 'shutdown: {delay: 0s}\n');
 });
 afterAll(async () => {
   running?.signal('SIGKILL');
@@ -289,6 +291,24 @@ describe('serve', () => {
     const written = served.stderr() + (await readAudit(files.auditFile));
     expect(written).not.toContain(token);
     desk.behave();
+  });
+
+  it('[E-43] accepts requests for its delay after SIGTERM, and ends at once at the next', async () => {
+    const patient = join(folder, 'patient.yaml');
+    const text = (await readFile(config(), 'utf8')).replace('delay: 0s', 'delay: 10m, drain: 10m');
+    await writeFile(patient, text);
+    running = startSallyport(['serve', '-c', patient], folder);
+    await expect.poll(running.stderr, PATIENT).toContain('ops listening');
+    expect((await runSallyport(['healthcheck'], { cwd: dirname(folder) })).code).toBe(0);
+    running.signal('SIGTERM');
+    const readyz = async () => (await fetch(`http://127.0.0.1:${ports.ops}/readyz`)).text();
+    await expect.poll(readyz, PATIENT).toBe('not ready\nthe gateway is stopping\n');
+    const headers = { 'content-type': 'application/json' };
+    const served = await fetch(files.resource, { method: 'POST', headers, body: '{}' });
+    expect([served.status, served.headers.get('connection')]).toEqual([401, 'close']);
+    running.signal('SIGTERM');
+    expect(await running.ended).toBe(143);
+    expect(running.stderr()).toContain('gateway stopped');
   });
 
   it('[E-34] logs as text where that is asked for, and from a level on', async () => {

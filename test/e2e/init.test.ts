@@ -66,7 +66,7 @@ describe('[E-42] init', () => {
     // The port of the ops listener may be in use on a machine that runs other tests.
     const file = join(folder, 'sallyport.yaml');
     const config = await readFile(file, 'utf8');
-    await writeFile(file, config.replace('port: 9464', `port: ${await findFreePort()}`));
+    await writeFile(file, `${config.replace('port: 9464', `port: ${await findFreePort()}`)}\nshutdown: {delay: 0s}\n`);
     expect(stepOf(printed, 2)).toMatch(/ serve -c sallyport\.yaml$/);
     running = startSallyport(['serve'], folder);
     await expect.poll(running.stderr, PATIENT).toContain('ops listening');

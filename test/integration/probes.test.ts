@@ -44,7 +44,7 @@ describe('the probes', () => {
     const makeRoom = await fillDisk();
     onTestFinished(makeRoom);
     await callStateless(rig.access, 'read_record', { id: 'one' });
-    await expect.poll(() => probe('/readyz')).toEqual([503, 'not ready\n']);
+    await expect.poll(() => probe('/readyz')).toEqual([503, 'not ready\nthe audit log cannot be written\n']);
     expect(await probe('/livez')).toEqual([200, 'alive\n']);
     // A call that came before the sink looked again may still have been written to the file that is gone.
     const refused = await callStateless(rig.access, 'read_record', { id: 'one' });

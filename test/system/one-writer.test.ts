@@ -62,6 +62,7 @@ upstreams: {one: {url: "http://127.0.0.1:9/mcp", network: loopback, issuers: [te
 policies: {dir: ./policies}
 pins: {dir: ./policies/pins}
 audit: {sinks: [{type: file, path: ./audit.jsonl}]}
+shutdown: {delay: 0s}
 `,
   );
   const isRoot = process.getuid?.() === 0;

@@ -116,6 +116,12 @@ export function duration(description: string, fallback?: string) {
   return quantity('duration', 'a duration such as 30s, 5m or 1h', DURATION_PATTERN, description, fallback);
 }
 
+/** A duration that may be none at all. */
+export function pause(description: string, fallback: string) {
+  const title = 'a duration such as 5s or 1m, or 0s';
+  return { ...quantity('duration', title, PAUSE_PATTERN, description, fallback), format: 'sallyport-pause' };
+}
+
 /** A duration of any length, which no timer waits for. */
 export function period(description: string) {
   const title = 'a duration such as 12h or 90d';
@@ -261,6 +267,8 @@ function patternOf(units: readonly Unit[], separator = ''): string {
 
 /** Regular expressions, shared with the published JSON Schemas. */
 const DURATION_PATTERN = patternOf(TIMES);
+const NO_TIME = '0s';
+const PAUSE_PATTERN = `${DURATION_PATTERN}|^${NO_TIME}$`;
 export const SIZE_PATTERN = patternOf(SIZES);
 const RATE_PATTERN = patternOf(WINDOWS, '/');
 
@@ -280,6 +288,11 @@ const MAX_PERIOD_MS = 36_525 * 24 * 60 * 60 * 1000;
 /** The same for a duration that no timer waits for. */
 export function readPeriodMs(text: string): number | undefined {
   return readQuantity(text, DURATION_PATTERN, TIMES, MAX_PERIOD_MS);
+}
+
+/** The same for a duration that may be `0s`. */
+export function readPauseMs(text: string): number | undefined {
+  return text === NO_TIME ? 0 : readDurationMs(text);
 }
 
 /** Bytes of a size such as `1MiB`; `undefined` if the text is not a size or too large a one. */
@@ -354,7 +367,7 @@ function resolveValue(schema: Schema, value: unknown, path: FilePath, read: Read
 function resolveMeaning(meaning: Meaning, value: unknown, path: FilePath, read: ReadContent): unknown {
   switch (meaning) {
     case 'duration':
-      return checked(readPeriodMs(String(value)));
+      return checked(readPauseMs(String(value)) ?? readPeriodMs(String(value)));
     case 'size':
       return typeof value === 'number' ? value : checked(readSizeBytes(String(value)));
     case 'rate':

@@ -16,6 +16,7 @@ import {
   named,
   oneOfStrings,
   PLAINTEXT,
+  pause,
   period,
   published,
   record,
@@ -327,7 +328,7 @@ export const STATE = union(
           { default: 'refuse' },
         ),
         readiness: oneOfStrings(
-          'Whether the gateway stays ready (`/readyz`) while calls are refused because the store could not be read within `maxAge`. Before its first successful read it is never ready.',
+          'Whether the gateway stays ready (`/readyz`) while the store cannot be read. `lenient`: it does, also while calls are refused, so that replicas that all lack the store do not all leave the balancer. `strict`: it is not ready once the last successful read is older than two thirds of `maxAge`, so that a balancer can take it out before calls are refused. Before its first successful read it is never ready.',
           ['lenient', 'strict'],
           { default: 'lenient' },
         ),
@@ -338,6 +339,33 @@ export const STATE = union(
   { default: { type: 'memory' } },
 );
 
+/** When a gateway that has started counts as ready for the first time. */
+export const STARTUP = record(
+  'What a gateway that has started waits for before it is ready for the first time.',
+  {
+    wait: pause(
+      'How long it waits at most for the keys of the issuers and for the upstreams that are `required`; after that it is ready without them, and controls are `degraded`. For the shared store it waits without limit.',
+      '60s',
+    ),
+  },
+  { default: {} },
+);
+
+/** How a gateway ends at SIGTERM. */
+export const SHUTDOWN = record(
+  'How the gateway ends at SIGTERM. Give it `delay` and `drain` and some seconds more before it is killed.',
+  {
+    delay: pause(
+      'How long it goes on to accept requests while it is no longer ready, until balancers send no more. SIGINT leaves this out.',
+      '5s',
+    ),
+    drain: pause(
+      'How long it then waits for requests in progress; what still runs is ended with `gateway-stopping`.',
+      '45s',
+    ),
+  },
+  { default: {} },
+);
 /** What every receiver of audit lines has. */
 const DELIVERY = {
   name: Type.Optional(
@@ -629,6 +657,8 @@ export const GATEWAY_SCHEMA = published(
       ),
       inspection: INSPECTION,
       state: STATE,
+      startup: STARTUP,
+      shutdown: SHUTDOWN,
       audit: AUDIT,
       metrics: METRICS,
       tracing: unavailable('Key: `otlp`.'),

@@ -388,6 +388,10 @@ export const UPSTREAM_SCHEMA = record('One MCP server behind the gateway.', {
     [NONE, STATIC, CLIENT_CREDENTIALS, TOKEN_EXCHANGE],
     { default: { type: 'none' } },
   ),
+  required: flag(
+    'Whether a gateway that starts is not ready before this upstream has been listed once, for at most `startup.wait`. Later it never makes the gateway unready.',
+    false,
+  ),
   sameAs: Type.Optional(
     text(
       'Name of another upstream of which this one is a second deployment, such as production of a staging server. Definitions that both offer in the same form are then no findings of shadowing. It approves nothing.',

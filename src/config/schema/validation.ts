@@ -22,6 +22,7 @@ import {
   NAME_TITLE,
   NOT_AVAILABLE,
   readDurationMs,
+  readPauseMs,
   readPeriodMs,
   readRate,
   readSizeBytes,
@@ -254,7 +255,9 @@ function suggestFlag(flag: string): string | undefined {
 }
 
 function suggestUnit(schema: Keywords, value: unknown): string | undefined {
-  const kind = /^sallyport-(duration|size|rate)$/.exec(String(schema['format']).replace('period', 'duration'))?.[1];
+  const kind = /^sallyport-(duration|size|rate)$/.exec(
+    String(schema['format']).replace(/period|pause/, 'duration'),
+  )?.[1];
   return kind === undefined ? undefined : suggestQuantity(kind as 'duration' | 'size' | 'rate', value);
 }
 
@@ -308,6 +311,7 @@ const ajv = new Ajv2020({
 });
 ajv.addKeyword({ keyword: NOT_AVAILABLE, validate: () => false, errors: false });
 ajv.addFormat('sallyport-duration', (text: string) => readDurationMs(text) !== undefined);
+ajv.addFormat('sallyport-pause', (text: string) => readPauseMs(text) !== undefined);
 ajv.addFormat('sallyport-period', (text: string) => readPeriodMs(text) !== undefined);
 ajv.addFormat('sallyport-size', (text: string) => readSizeBytes(text) !== undefined);
 ajv.addFormat('sallyport-rate', (text: string) => readRate(text) !== undefined);

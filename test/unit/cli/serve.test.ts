@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { buildProgram } from '../../../src/cli/program.js';
-import { healthcheckCommand } from '../../../src/cli/serve.js';
+import { configOfServe, healthcheckCommand } from '../../../src/cli/serve.js';
 import { filesOf, GOOD } from '../config/reading.js';
 import { terminal } from './console.js';
 
-async function run(argv: readonly string[], answer: () => Promise<number>) {
+async function run(argv: readonly string[], answer: () => Promise<number>, served?: string) {
   const asked: string[] = [];
   const io = terminal();
   const command = healthcheckCommand(io, {
@@ -18,6 +18,7 @@ async function run(argv: readonly string[], answer: () => Promise<number>) {
       asked.push(host === undefined ? url : `${host} at ${url}`);
       return answer();
     },
+    servedConfig: () => Promise.resolve(served),
   });
   const code = await buildProgram(io, [command]).run(['healthcheck', ...argv]);
   return { code, asked, err: io.err() };
@@ -35,6 +36,27 @@ describe('[C-23] healthcheck', () => {
     [['-c', 'bad.yaml'], 'http://127.0.0.1:9464/livez'],
   ])('%j asks %s', async (argv, url) => {
     expect(await run(argv, fine)).toEqual({ code: 0, asked: [url], err: '' });
+  });
+
+  it.each([
+    [[], 'http://127.0.0.1:9999/livez'],
+    [['-c', 'one.yaml'], 'http://[fd00::1]:9998/livez'],
+    [['--port', '9001'], 'http://127.0.0.1:9001/livez'],
+  ])('%j, while a gateway runs whose file has port 9999, asks %s', async (argv, url) => {
+    expect(await run(argv, fine, '/srv/all.yaml')).toEqual({ code: 0, asked: [url], err: '' });
+  });
+
+  it.each([
+    ['node main.js serve -c gateway.yaml', 'gateway.yaml'],
+    ['node main.js serve --log-level debug --config gateway.yaml', 'gateway.yaml'],
+    ['node main.js serve --config=gateway.yaml', 'gateway.yaml'],
+    ['node main.js serve -cgateway.yaml', 'gateway.yaml'],
+    ['node main.js serve', undefined],
+    ['node main.js healthcheck -c gateway.yaml', undefined],
+    ['node other.js serve -c gateway.yaml', undefined],
+    ['', undefined],
+  ])('finds in %j the file %s', (given, file) => {
+    expect(configOfServe(given.split(' '), (path) => path === 'main.js')).toBe(file);
   });
 
   it('exits with 1 where the answer is another, or none', async () => {

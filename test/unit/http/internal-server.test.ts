@@ -8,7 +8,10 @@ afterEach(async () => {
 });
 
 async function start(isReady: () => boolean, renderMetrics = () => Promise.resolve('a 1\n')) {
-  server = createOpsServer({ host: '127.0.0.1', port: 0 }, { isReady, renderMetrics });
+  server = createOpsServer(
+    { host: '127.0.0.1', port: 0 },
+    { readiness: () => ({ isReady: isReady(), reasons: [] }), renderMetrics },
+  );
   const { port } = await server.start();
   return (path: string, method = 'GET') => fetch(`http://127.0.0.1:${port}${path}`, { method });
 }
@@ -60,7 +63,7 @@ describe('createOpsServer', () => {
     const { port } = await (async () => {
       const other = createOpsServer(
         { host: '127.0.0.1', port: 0 },
-        { isReady: () => true, renderMetrics: () => Promise.resolve('') },
+        { readiness: () => ({ isReady: true, reasons: [] }), renderMetrics: () => Promise.resolve('') },
       );
       const opened = await other.start();
       await server?.close();
@@ -69,7 +72,7 @@ describe('createOpsServer', () => {
     })();
     const second = createOpsServer(
       { host: '127.0.0.1', port },
-      { isReady: () => true, renderMetrics: () => Promise.resolve('') },
+      { readiness: () => ({ isReady: true, reasons: [] }), renderMetrics: () => Promise.resolve('') },
     );
     await expect(second.start()).rejects.toMatchObject({ code: 'EADDRINUSE' });
   });
