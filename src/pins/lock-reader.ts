@@ -26,6 +26,7 @@ import {
   type PinVersion,
   readLockSource,
   readServer,
+  readWrittenLock,
   SECTIONS,
   SERVER_MEMBERS,
   type ServerIdentity,
@@ -56,6 +57,22 @@ type Reading = {
  * @param file its name in diagnostics; if it ends in `.lock.yaml`, it must match the upstream's name.
  */
 export function readLock(file: string, text: string): LockReading {
+  return readAsWritten(file, text) ?? readAsYaml(file, text);
+}
+
+/** A lock file without a mistake in the form in which this program writes it, which most are; `undefined` for another. */
+function readAsWritten(file: string, text: string): LockReading | undefined {
+  const value = readWrittenLock(text);
+  if (value === undefined) return undefined;
+  let isFaulty = false;
+  const report = (): undefined => {
+    isFaulty = true;
+  };
+  const lock = readFile({ report }, value, upstreamOfFile(file));
+  return lock === undefined || isFaulty ? undefined : { lock, diagnostics: [] };
+}
+
+function readAsYaml(file: string, text: string): LockReading {
   const source = readLockSource(file, text);
   if (source.value === undefined) return { lock: undefined, diagnostics: source.diagnostics };
   const diagnostics: LockDiagnostic[] = [];

@@ -7,9 +7,10 @@
 import type { PinKind } from '../policy/definitions.js';
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { quoteYaml } from '../text/escaping.js';
-import { readYaml, type YamlLimits, type YamlPath } from '../text/yaml.js';
+import { hasOddCharacter, readYaml, type YamlLimits, type YamlPath } from '../text/yaml.js';
 import type { Change } from './comparison.js';
 import { MAX_DEFINITION_DEPTH, sha256Hex } from './digest.js';
+import { readWrittenLines } from './written-lock.js';
 
 export const LOCKFILE_VERSION = 1;
 export const LOCK_SUFFIX = '.lock.yaml';
@@ -208,6 +209,14 @@ export function readLockSource(file: string, text: string): LockSource {
       return suggestion === undefined ? diagnostic : { ...diagnostic, suggestion };
     },
   };
+}
+
+/** The values of a lock file as this program writes it; `undefined` if it is in another form. */
+export function readWrittenLock(text: string): Json | undefined {
+  const end = `\n${LOCK_END}\n`;
+  if (text.length > MAX_LOCK_LENGTH || !text.startsWith(LOCK_HEADER) || !text.endsWith(end)) return undefined;
+  if (hasOddCharacter(text)) return undefined;
+  return readWrittenLines(text.slice(LOCK_HEADER.length, 1 - end.length), YAML_LIMITS.maxDepth);
 }
 
 export const LOCK_HEADER =

@@ -76,6 +76,11 @@ function findOpenBrackets(text: string): Position | undefined {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: controls are what is looked for
 const ODD_CHARACTER = /\r(?!\n)|[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]/;
 
+/** Whether a text has one of them. */
+export function hasOddCharacter(text: string): boolean {
+  return ODD_CHARACTER.test(text);
+}
+
 function findOddCharacter(text: string): YamlMistake | undefined {
   const index = text.search(ODD_CHARACTER);
   if (index < 0) return undefined;
