@@ -98,7 +98,12 @@ async function findDiagnostics(
   ports: ValidatePorts,
 ): Promise<readonly Diagnostic[]> {
   const file = resolve(io.cwd, options.config);
-  const { diagnostics, outline, policiesDir } = loadGateway(file, {
+  const {
+    diagnostics,
+    notes = [],
+    outline,
+    policiesDir,
+  } = loadGateway(file, {
     ...ports.files,
     env: io.env,
     secrets: options.secrets === false ? 'skip' : 'read',
@@ -106,7 +111,7 @@ async function findDiagnostics(
   if (outline === undefined) return [...diagnostics, ...policyShapes(policiesDir, ports)];
   const locks = await readLocks(outline, ports);
   const found = [...diagnostics, ...locks.diagnostics, ...policyDiagnostics(outline, locks, options, ports)];
-  return hasErrors(found) ? found : [...found, ...(locks.notes ?? [])];
+  return hasErrors(found) ? found : [...found, ...notes, ...(locks.notes ?? [])];
 }
 
 async function readLocks(outline: Outline, ports: ValidatePorts): Promise<ReadLocks> {

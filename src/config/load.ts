@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import type { PolicyDiagnostic, PolicyDocument, Reviewing } from '../policy/compile/documents.js';
 import { isObject } from '../protocol/jsonrpc.js';
-import { describeReadError } from '../text/wording.js';
+import { describeReadError, firstOf } from '../text/wording.js';
 import type { Locate, Position } from '../text/yaml.js';
 import { checkListeners, checkPublicUrl } from './checks/addresses.js';
 import { checkDeliveries } from './checks/deliveries.js';
@@ -21,6 +21,7 @@ import {
   checkState,
   checkWebhooks,
 } from './checks/gateway.js';
+import { checkLikelyMistakes, checkPlaceholders } from './checks/likely-mistakes.js';
 import { backendsOf, checkAggregates, checkResources, checkUpstreams } from './checks/upstreams.js';
 import {
   type Diagnostic,
@@ -35,6 +36,7 @@ import type { Files } from './files.js';
 import { profileNames } from './profiles.js';
 import { type CompileInput, compileArguments, compileHierarchy, compileSettings, policyFoldersOf } from './resolve.js';
 import {
+  isKept,
   type KeysInForce,
   keysOf,
   lackingOf,
@@ -52,6 +54,7 @@ import {
   checkKeysDiffer,
   checkSigners,
   createReferenceReader,
+  type ReferenceReader,
   readListenerTls,
   signingOf,
 } from './secrets.js';
@@ -95,6 +98,8 @@ export type GatewayReading = {
   /** SHA-256 of the file, lower-case hex; absent if it could not be read. */
   readonly fileHash?: string;
   readonly diagnostics: readonly Diagnostic[];
+  /** What is worth knowing of a file without mistakes. */
+  readonly notes?: readonly Diagnostic[];
   /** Absent only for a file that is not of the right shape. */
   readonly outline: Outline | undefined;
   /** The folder of policies, an absolute path, if that can be read. */
@@ -107,6 +112,8 @@ export type ReloadFacts = {
   readonly pending: Pending;
   /** The files that cannot be read any more, as absolute paths: what they held stays in force. */
   readonly lost: readonly string[];
+  /** The variables with secrets that could change without a restart if they were files. */
+  readonly variables: readonly string[];
 };
 
 /**
@@ -171,6 +178,7 @@ function readMeaning(
   const references = createReferenceReader({ files, env, folder, secrets }, report);
   const gateway = resolveMeanings(GATEWAY_SCHEMA, written, references.read);
   for (const checkPart of CHECKS) checkPart(gateway, report);
+  checkPlaceholders(written, report);
   checkSocketPaths(gateway, folder, report);
   const isRead = secrets === 'read';
   if (isRead) {
@@ -184,9 +192,12 @@ function readMeaning(
   const { policiesDir } = outline;
   const located = sortDiagnostics(found.map((diagnostic) => locateDiagnostic(file, locate, diagnostic)));
   const diagnostics = [...located, ...[...lost].map(reportLost)];
+  // Keys that take effect at a start only need no note of what does too.
+  const changeable = references.variables.filter(({ path }) => !isKept(path));
+  const notes = noteEnvironment(changeable).map((note) => locateDiagnostic(file, locate, note));
   const fileHash = hashOf(bytes);
   if (hasErrors(diagnostics) || !isRead || signing === 'incomplete') {
-    return { settings: undefined, fileHash, diagnostics, outline, policiesDir };
+    return { settings: undefined, fileHash, diagnostics, notes, outline, policiesDir };
   }
   const watchedFiles = [...references.watchedFiles];
   const compiled = compileBeside(
@@ -194,8 +205,9 @@ function readMeaning(
     sources.inForce?.keys,
   );
   const { settings, keys, pending } = compiled;
-  const reload = { inForce: { keys, contents }, pending, lost: [...lost] };
-  return { settings, reload, fileHash, diagnostics, outline, policiesDir };
+  const variables = [...new Set(changeable.map(({ name }) => name))];
+  const reload = { inForce: { keys, contents }, pending, lost: [...lost], variables };
+  return { settings, reload, fileHash, diagnostics, notes, outline, policiesDir };
 }
 
 const NOTHING_PENDING: Pending = { keys: [], leftOut: [], lacking: { reviewers: false, sharedState: false } };
@@ -386,6 +398,18 @@ function hostOf(url: string): string | undefined {
   return URL.canParse(url) ? new URL(url).host : undefined;
 }
 
+/** A note names no more variables. */
+const MAX_VARIABLES = 8;
+
+/** Whoever changes a variable and reloads would wait in vain. */
+function noteEnvironment(changeable: ReferenceReader['variables']): readonly PathDiagnostic[] {
+  const [first] = changeable;
+  if (first === undefined) return [];
+  const names = firstOf([...new Set(changeable.map(({ name }) => name))], MAX_VARIABLES);
+  const message = `the environment is read at the start only: a new value of ${names} needs a restart, while a secret given by {file: PATH} is read again when its file changes`;
+  return [{ path: first.path, at: 'value', severity: 'note', rule: 'secret', message }];
+}
+
 /**
  * A start fails where the folder of an audit file does not exist. An absolute path may be one of the machine that the
  * gateway will run on.
@@ -405,7 +429,7 @@ function noteMissingFolders(
       // A folder that exists cannot be read as a file either.
       if (describeReadError(error) !== 'does not exist') continue;
       const message = `the folder of the audit file "${path}" does not exist; create it before the start`;
-      report(['audit', 'sinks', index, 'path'], message, 'wrong-value', { severity: 'note' });
+      report(['audit', 'sinks', index, 'path'], message, 'wrong-value', { severity: 'warning' });
     }
   }
 }
@@ -439,6 +463,7 @@ const CHECKS = [
   checkAdmin,
   checkWebhooks,
   checkPolicyMode,
+  checkLikelyMistakes,
 ];
 
 const POLICY_SUFFIX = '.policy.yaml';

@@ -4,7 +4,7 @@
 // docs/reference/start-and-reload.md#changes-that-wait-for-a-restart.
 
 import { sortedJson } from '../policy/rule-text.js';
-import type { PathDiagnostic } from './diagnostics.js';
+import type { FilePath, PathDiagnostic } from './diagnostics.js';
 import type { GatewayConfig } from './schema/gateway.js';
 import type { ListenerTls } from './secrets.js';
 import type { ListenerSettings, Settings } from './settings.js';
@@ -12,6 +12,11 @@ import type { ListenerSettings, Settings } from './settings.js';
 /** The keys that take effect at a start only. Of listeners it is the address, and whether certificates are used. */
 const KEPT_KEYS = ['publicUrl', 'keys', 'state', 'audit', 'admin', 'metrics'] as const;
 type KeptKey = (typeof KEPT_KEYS)[number];
+
+/** Whether what stands at a path takes effect at a start only. Certificates of listeners do not. */
+export function isKept([key]: FilePath): boolean {
+  return KEPT_KEYS.some((one) => one === key);
+}
 
 /** What is left out entry by entry where it cannot be used. */
 const MAPS = ['upstreams', 'issuers', 'endpoints'] as const;

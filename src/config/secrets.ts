@@ -36,22 +36,28 @@ type SecretSources = {
 const MAX_SECRET_BYTES = 64 * 1024;
 const MIN_BREAK_GLASS_LENGTH = 32;
 
-type ReferenceReader = {
+export type ReferenceReader = {
   /** What a reference refers to, in its right form; empty if it could not be read, which was reported, or was skipped. */
   readonly read: ReadContent;
   /** The files that were referred to, as absolute paths: a change of one is a change of the configuration. */
   readonly watchedFiles: ReadonlySet<string>;
+  /** The variables that were referred to. */
+  readonly variables: readonly { readonly path: FilePath; readonly name: string }[];
 };
 
 /** Reads what a gateway file refers to: its secrets, and the certificate files of upstreams. */
 export function createReferenceReader(sources: SecretSources, report: ReportDiagnostic): ReferenceReader {
   const watchedFiles = new Set<string>();
+  const variables: { readonly path: FilePath; readonly name: string }[] = [];
   const isSkipped = sources.secrets === 'skip';
   const say: ReportDiagnostic = isSkipped ? () => undefined : report;
   return {
     watchedFiles,
+    variables,
     read(path, meaning, reference) {
-      const file = meaning === 'file-content' ? String(reference) : partsOf(reference as SecretReference).file;
+      const { env, file } =
+        meaning === 'file-content' ? { file: String(reference) } : partsOf(reference as SecretReference);
+      if (env !== undefined) variables.push({ path, name: env });
       if (file !== undefined) watchedFiles.add(resolve(sources.folder, file));
       if (isSkipped && meaning !== 'signer-key') return '';
       if (meaning === 'file-content') return readCertificateFile(String(reference), path, sources, say);

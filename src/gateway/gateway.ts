@@ -69,7 +69,7 @@ import { endOfLife, RECOMMENDED_NODE } from './node-support.js';
 import { createObservability, type Observability } from './observability.js';
 import { createDispatcher, createPorts } from './ports.js';
 import { createReadiness, type Phase, type Readiness, type ReadinessSources } from './readiness.js';
-import { createReload, describeUnsettled, type ReloadResult, targetsOf } from './reload.js';
+import { createReload, describeFixed, describeUnsettled, type ReloadResult, targetsOf } from './reload.js';
 import { createSharedResources, type SharedResources } from './shared-resources.js';
 import { type Aggregates, createAggregates, createSnapshots, type SnapshotOf } from './snapshot.js';
 import { createVersionReader, type VersionReader } from './version-reader.js';
@@ -482,6 +482,7 @@ function assemble(
       approvals: approvalRules(policies),
       reloadError: current.reloadError,
       unsettled: describeUnsettled(current.version),
+      fixed: describeFixed(current.version),
       unsigned: current.unsigned,
       counterError: counters.error(),
       shadow: policies.shadow,

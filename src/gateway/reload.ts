@@ -139,6 +139,12 @@ export function describePending({
 
 const MAX_NAMED = 10;
 
+/** What needs a restart although no file says so. */
+export function describeFixed({ reload: { variables } }: Pick<Version, 'reload'>): string {
+  if (variables.length === 0) return '';
+  return `secrets from the environment keep their values until a restart: ${firstOf(variables, MAX_NAMED)}`;
+}
+
 /** Why what is in force is not what the files say, one clause each. */
 export function describeUnsettled(version: Pick<Version, 'reload' | 'closed'>): readonly string[] {
   const pending = describePending(version);

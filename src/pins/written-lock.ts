@@ -12,7 +12,7 @@ type Members = { [name: string]: Json };
 
 /** Unquoted text that is a string in every version of YAML. */
 const BARE = /^[A-Za-z_][A-Za-z0-9_./-]*$/;
-const WORDS: ReadonlySet<string> = new Set(['yes', 'no', 'on', 'off', 'y', 'n', 'true', 'false', 'null']);
+const RESERVED: ReadonlySet<string> = new Set(['yes', 'no', 'on', 'off', 'y', 'n', 'true', 'false', 'null']);
 const LITERALS: ReadonlyMap<string, Json> = new Map<string, Json>([
   ['true', true],
   ['false', false],
@@ -129,7 +129,7 @@ function readInline(text: string): Json {
 
 function readText(text: string): string {
   if (!text.startsWith('"')) {
-    if (BARE.test(text) && !WORDS.has(text.toLowerCase())) return text;
+    if (BARE.test(text) && !RESERVED.has(text.toLowerCase())) return text;
     throw new OtherForm();
   }
   if (QUOTED.exec(text)?.[0].length !== text.length) throw new OtherForm();

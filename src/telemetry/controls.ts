@@ -137,6 +137,8 @@ export type ControlSources = {
   readonly reloadError: string | undefined;
   /** What of the files waits for a restart, and which files are lost, in words. */
   readonly unsettled: readonly string[];
+  /** What a change of files cannot bring about, in words; empty if there is nothing. */
+  readonly fixed: string;
   readonly store: StoreStatus;
   /** The upstreams whose lock file was refused at the last reload because of its signatures. */
   readonly unsigned: ReadonlySet<string>;
@@ -175,7 +177,7 @@ export function refreshControls(controls: Controls, emit: Emit, sources: Control
   const { settings } = sources;
   controls.set('edge', 'armed');
   setPolicy(controls, sources);
-  setConfiguration(controls, sources.unsettled);
+  setConfiguration(controls, sources);
   setSignatures(controls, sources);
   setMetrics(controls, sources.listenerErrors);
   if (settings.admin === undefined) controls.set('admin', 'off', 'admin is not configured');
@@ -376,8 +378,9 @@ function setPolicy(controls: Controls, { reloadError, shadow }: Pick<ControlSour
 }
 
 /** The gateway file may say more than is in force, because some keys take effect at a start only. */
-function setConfiguration(controls: Controls, unsettled: readonly string[]): void {
-  controls.set('configuration', unsettled.length === 0 ? 'armed' : 'degraded', unsettled.join('; '));
+function setConfiguration(controls: Controls, { unsettled, fixed }: Pick<ControlSources, 'unsettled' | 'fixed'>): void {
+  if (unsettled.length === 0) controls.set('configuration', 'armed', fixed);
+  else controls.set('configuration', 'degraded', unsettled.join('; '));
 }
 
 const MAX_NAMED = 10;

@@ -9,6 +9,7 @@ import { isDomain } from '../../policy/hosts.js';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
 import type { GatewayConfig } from '../schema/gateway.js';
 import type { Network } from '../settings.js';
+import { hasPlaceholder, NOT_FILLED_IN } from './likely-mistakes.js';
 
 /** True for localhost, names under it (RFC 6761 §6.3), 127.0.0.0/8 and ::1. */
 export function isLoopbackHost(host: string): boolean {
@@ -112,6 +113,10 @@ export function checkPublicUrl({ publicUrl }: GatewayConfig, report: ReportDiagn
  */
 export function checkUrl(path: FilePath, written: string | undefined, report: ReportDiagnostic): URL | undefined {
   if (written === undefined) return undefined;
+  if (hasPlaceholder(written)) {
+    report(path, NOT_FILLED_IN);
+    return undefined;
+  }
   const url = parseUrl(written);
   if (url === undefined || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
     report(path, 'expected a URL that begins with https:// or http://');

@@ -31,6 +31,7 @@ import { compileApproval } from './approval.js';
 import type {
   LimitsDocument,
   PolicyContext,
+  PolicyDiagnostic,
   ReportDiagnostic,
   RuleDocument,
   WhatDocument,
@@ -188,9 +189,31 @@ function warnOfIdentities(who: WhoDocument, report: ReportDiagnostic): void {
     for (const [index, text] of (who[key] ?? []).entries()) {
       const odd = isExactPattern(text) ? unseenIn(text) : 'looks like a pattern';
       if (odd === undefined) continue;
-      const quoted = makeVisible(JSON.stringify(text.slice(0, MAX_QUOTED_PATTERN)));
-      report(['who', key, index], 'warning', `${quoted} ${odd}, but identities are compared exactly`);
+      warnOfIdentity(text, odd, ['who', key, index], report);
     }
+  }
+}
+
+/** The same of values of claims. */
+function warnOfClaims({ claims = {} }: WhoDocument, report: ReportDiagnostic): void {
+  for (const [name, values] of Object.entries(claims)) {
+    for (const [index, value] of values.entries()) {
+      const odd = typeof value === 'string' ? unseenIn(value) : undefined;
+      if (odd !== undefined) warnOfIdentity(String(value), odd, ['who', 'claims', name, index], report);
+    }
+  }
+}
+
+function warnOfIdentity(text: string, odd: string, path: PolicyDiagnostic['path'], report: ReportDiagnostic): void {
+  const quoted = makeVisible(JSON.stringify(text.slice(0, MAX_QUOTED_PATTERN)));
+  report(path, 'warning', `${quoted} ${odd}, but identities are compared exactly`);
+}
+
+/** A question that is put to a group of such a name is put to nobody. */
+export function warnOfReviewerGroups(groups: readonly string[] | undefined, report: ReportDiagnostic): void {
+  for (const [index, group] of (groups ?? []).entries()) {
+    const odd = unseenIn(group);
+    if (odd !== undefined) warnOfIdentity(group, odd, ['approval', 'reviewers', 'groups', index], report);
   }
 }
 
@@ -211,6 +234,7 @@ function checkWho(who: WhoDocument, context: PolicyContext, report: ReportDiagno
     checkName(issuer, ['issuer', context.issuers], ['who', 'issuers', index], report);
   }
   warnOfIdentities(who, report);
+  warnOfClaims(who, report);
   const named = (['groups', 'subjects', 'clients', 'actors', 'claims'] as const).filter((key) => who[key]);
   if (context.issuers.length > 1 && named.length > 0 && who.issuers === undefined) {
     const keysNamed = named.join(', ');

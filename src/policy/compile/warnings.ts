@@ -22,7 +22,7 @@ import type {
   RuleDocument,
   WhoDocument,
 } from './documents.js';
-import { isList } from './rule.js';
+import { isList, warnOfReviewerGroups } from './rule.js';
 
 /** A compiled rule with what it was compiled from. */
 export type CheckedRule = {
@@ -158,7 +158,9 @@ function warnOfReviewers(
   { reviewing }: Pick<PolicyContext, 'reviewing'>,
   report: ReportDiagnostic,
 ): void {
-  if (approval?.by !== 'reviewer' || reviewing === undefined) return;
+  if (approval?.by !== 'reviewer') return;
+  warnOfReviewerGroups(approval.reviewers?.groups, report);
+  if (reviewing === undefined) return;
   const { canReview, unmatched } = reviewing;
   if (!canReview)
     report(

@@ -478,7 +478,7 @@ const ROWS: readonly Row[] = [
     name: '55 an audit file in a folder that does not exist',
     edit: append(PATHS.gateway, 'audit: {sinks: [{type: file, path: nofolder/audit.jsonl}]}\n'),
     lines: [
-      'g:23:36 note the folder of the audit file "nofolder/audit.jsonl" does not exist; create it before the start',
+      'g:23:36 warning the folder of the audit file "nofolder/audit.jsonl" does not exist; create it before the start',
     ],
   },
   {
@@ -823,7 +823,7 @@ describe('[C-21] typical mistakes', () => {
     const { lines } = await validate({ edit });
     expect(lines).toEqual([
       'g:16:15 error unknown issuer "crop"; did you mean "corp"?',
-      expect.stringContaining('note the folder of the audit file'),
+      expect.stringContaining('warning the folder of the audit file'),
     ]);
   });
 
