@@ -35,7 +35,7 @@ const ADMIN = `${GOOD}admin:
 const PLACEHOLDER = `$${'{NAME}'}`;
 
 /** What a line about the mistake begins with, or nothing; and what of it says how to mend it. */
-const ROWS: readonly (readonly [what: string, text: string, start: string | undefined, remedy?: string])[] = [
+const ROWS: readonly (readonly [what: string, text: string, start?: string | undefined, remedy?: string])[] = [
   ['every IPv4 address as a trusted proxy', proxies('0.0.0.0/0'), '13:37 warning', 'your proxies alone'],
   ['half of the IPv4 addresses', proxies('128.0.0.0/1'), '13:37 warning'],
   ['every IPv6 address', proxies('::/0'), '13:37 warning'],
@@ -113,7 +113,7 @@ const ROWS: readonly (readonly [what: string, text: string, start: string | unde
 
 describe('what a valid file hardly ever means', () => {
   it.each(ROWS)('[C-28] %s', (_what, text, start, remedy = '') => {
-    const lines = diagnosticLines(text);
+    const lines = diagnosticLines(text ?? '');
     if (start === undefined) expect(lines).toEqual([]);
     else expect(lines).toEqual([expect.stringMatching(new RegExp(`^${start} `))]);
     expect(lines.join()).toContain(remedy);
