@@ -7,7 +7,7 @@ import { parse } from 'yaml';
 import { renderChartReadme } from '../../../scripts/reference/chart.js';
 import { meaningsOf, pendingKeys } from '../../../src/config/restart.js';
 import { makeAuthority } from '../../support/tls.js';
-import { settingsOf } from '../../unit/config/reading.js';
+import { GOOD, settingsOf } from '../../unit/config/reading.js';
 import { helmProgram, must, run } from '../programs.js';
 import {
   CHART,
@@ -304,7 +304,8 @@ describe.concurrent('the chart', () => {
 
   it('[R-07] waits for the end of a pod as long as the gateway takes', async () => {
     const graceOf = async (...args: string[]) => podOf(await template(...args)).spec.terminationGracePeriodSeconds;
-    expect(await graceOf()).toBe(60);
+    const { delayMs, drainMs } = settingsOf(GOOD).shutdown;
+    expect(await graceOf()).toBe((delayMs + drainMs) / 1000 + 10);
     expect(await graceOf(...gatewayFile('shutdown: {delay: 0s, drain: 5m}'))).toBe(310);
     expect(await graceOf(...gatewayFile('shutdown: {drain: 500ms}'))).toBe(16);
     expect(await graceOf(...gatewayFile('shutdown: {drain: 1h}'), '--set', 'terminationGracePeriodSeconds=90')).toBe(
@@ -354,7 +355,7 @@ audit: {sinks: [{type: file, path: /var/lib/sallyport/audit.jsonl}]}
       ['https://a.example.com/', 'https://b.example.com/', []],
       ['{port: 8080,', '{allowedOrigins: [https://c.example.com], port: 8080,', []],
       ['{type: memory}', '{ type:  memory } # for now', []],
-      ['metrics:', 'inspection: {profiles: {}}\nmetrics:', []],
+      ['metrics:', 'inspection: {profiles: {}}\nshutdown: {drain: 30s}\nmetrics:', []],
     ];
     const sum = async (text: string, ...args: string[]): Promise<string> => {
       const config = `config=${JSON.stringify({ 'gateway.yaml': text })}`;
