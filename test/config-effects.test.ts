@@ -138,7 +138,7 @@ describe('[C-24] every key', () => {
         'inspection.profiles.<name>.result.pii',
         'inspection.profiles.<name>.result.pii.kinds',
         'upstreams.<name>.audiences',
-        'tracing',
+        'tracing.sampling',
       ]),
     );
     expect(keys('gateway').filter((key) => key.includes('profiles.default'))).toEqual([]);

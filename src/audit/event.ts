@@ -311,7 +311,8 @@ function decidedText(record: RequestRecord, { gateway, mask }: EventContext): st
   const modeText = mode === 'enforce' ? '' : `,"mode":"${mode}"`;
   const causesText = causes === undefined ? '' : `,"causes":${quoteList(causes, MAX_LISTED)}`;
   const approvalText = approval === undefined ? '' : `,"approval":${quoteVerified(approval)}`;
-  const ruleText = modeText + member('policy', policy) + member('rule', rule) + causesText + approvalText;
+  const partText = member('part_of', record.partOf);
+  const ruleText = partText + modeText + member('policy', policy) + member('rule', rule) + causesText + approvalText;
   return (
     `${versionsText(record.versions ?? gateway)}${actorText(record)}${clientText(record, mask)}` +
     `${targetText(record, mask)}${argsText(record, mask)}` +

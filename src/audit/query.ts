@@ -159,9 +159,10 @@ function approvalOf(record: AuditRecord): unknown {
   return valueAt(record, 'approval', 'id') ?? valueAt(record, 'decision', 'approval');
 }
 
-/** True if this is the id of the event, of the decision it belongs to, or of the approval. */
+/** True if this is the id of the event, of the decision it belongs to, of the request it is a part of, or of the approval. */
 export function hasId(record: AuditRecord, id: string): boolean {
-  return record['id'] === id || valueAt(record, 'decision', 'id') === id || approvalOf(record) === id;
+  const isOfRequest = ['id', 'part_of'].some((name) => valueAt(record, 'decision', name) === id);
+  return isOfRequest || record['id'] === id || approvalOf(record) === id;
 }
 
 function quoteIfNeeded(value: unknown): string {

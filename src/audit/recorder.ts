@@ -87,9 +87,14 @@ export function createRequestRecorder({ audit, emit }: RecorderPorts, keyedHash:
       const totalMs = performance.now() - record.startedMs;
       const suppressed = isAuthnFailure(record) ? writeAuthnFailure(record) : writeOutcome(record, totalMs);
       emit('ended', { record, totalMs, suppressed });
+      // Anyone can cause refusals of unknown callers, so those above the rate of the audit log make no span either.
+      if (record.trace?.isSampled === true && suppressed !== undefined) emit('traced', { record, totalMs });
     },
-    report(error: unknown, decision: string): void {
-      emit('failed', { decision, error });
+    endSpan(record: RequestRecord): void {
+      emit('traced', { record, totalMs: performance.now() - record.startedMs });
+    },
+    report(error: unknown, decision: string, trace?: RequestRecord['trace']): void {
+      emit('failed', { decision, trace, error });
     },
   };
 }

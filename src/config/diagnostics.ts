@@ -14,7 +14,6 @@ type DiagnosticRule =
   | 'unknown-key'
   | 'missing-key'
   | 'wrong-value'
-  | 'not-available'
   | 'unknown-name'
   | 'secret'
   | 'unsafe'

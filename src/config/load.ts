@@ -22,6 +22,7 @@ import {
   checkWebhooks,
 } from './checks/gateway.js';
 import { checkLikelyMistakes, checkPlaceholders } from './checks/likely-mistakes.js';
+import { checkTracing } from './checks/tracing.js';
 import { backendsOf, checkAggregates, checkResources, checkUpstreams } from './checks/upstreams.js';
 import {
   type Diagnostic,
@@ -462,6 +463,7 @@ const CHECKS = [
   checkState,
   checkAdmin,
   checkWebhooks,
+  checkTracing,
   checkPolicyMode,
   checkLikelyMistakes,
 ];

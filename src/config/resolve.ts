@@ -28,6 +28,7 @@ import type {
   Settings,
   TlsSettings,
   TokenRequestSettings,
+  TracingSettings,
   UpstreamCredentials,
   UpstreamSettings,
   UpstreamTls,
@@ -113,6 +114,7 @@ export function compileSettings({ file, gateway, tls, signing, watchedFiles, has
     metrics,
     admin: admin && compileAdmin(admin, compileListener(listeners.admin, tls.admin)),
     webhooks: Object.entries(gateway.approvals.webhooks).map(([name, webhook]) => compileWebhook(name, webhook)),
+    tracing: gateway.tracing && compileTracing(gateway.tracing),
     watchedFiles,
     hash,
   });
@@ -374,6 +376,12 @@ function compileDelivery(file: DeliveryFile): DeliverySettings {
     secret: key === undefined ? undefined : readWebhookSecret(key),
     facility: file.type === 'syslog' ? file.facility : 'audit',
   };
+}
+
+function compileTracing({ otlp, ...rest }: NonNullable<GatewayConfig['tracing']>): TracingSettings {
+  const { url, headers = {}, ...more } = otlp;
+  const lowered = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
+  return { ...rest, otlp: { ...more, url: new URL(url), headers: Object.fromEntries(lowered) } };
 }
 
 function compileWebhook(name: string, file: GatewayConfig['approvals']['webhooks'][string]): WebhookSettings {

@@ -17,6 +17,7 @@ import type {
   SHUTDOWN,
   STARTUP,
   STATE,
+  TRACING,
   WEBHOOK,
 } from './schema/gateway.js';
 import type { CONTENT, IDENTITY, LIMITS, PINNING, UPSTREAM_SCHEMA } from './schema/upstream.js';
@@ -309,6 +310,15 @@ export type WebhookSettings = Omit<SettingsOf<typeof WEBHOOK>, 'url' | 'secret'>
   readonly secret: Uint8Array | undefined;
 };
 
+/** How requests are traced, and where their spans are sent. */
+export type TracingSettings = Omit<SettingsOf<typeof TRACING>, 'otlp'> & {
+  readonly otlp: Omit<SettingsOf<typeof TRACING>['otlp'], 'url' | 'headers'> & {
+    readonly url: URL;
+    /** By lower-case name. */
+    readonly headers: Readonly<Record<string, string>>;
+  };
+};
+
 export type Settings = {
   /** Absolute path of the configuration file; relative paths were resolved against its folder. */
   readonly file: string;
@@ -341,6 +351,8 @@ export type Settings = {
   readonly metrics: SettingsOf<typeof METRICS>;
   readonly admin: AdminSettings | undefined;
   readonly webhooks: readonly WebhookSettings[];
+  /** `undefined`: nothing is traced. */
+  readonly tracing: TracingSettings | undefined;
   /** The files that the configuration file names for secrets, keys and certificates, which are watched besides it. */
   readonly watchedFiles: readonly string[];
   /**

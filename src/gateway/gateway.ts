@@ -72,6 +72,7 @@ import { createReadiness, type Phase, type Readiness, type ReadinessSources } fr
 import { createReload, describeFixed, describeUnsettled, type ReloadResult, targetsOf } from './reload.js';
 import { createSharedResources, type SharedResources } from './shared-resources.js';
 import { type Aggregates, createAggregates, createSnapshots, type SnapshotOf } from './snapshot.js';
+import { createTraceExport, type TraceExport } from './trace-export.js';
 import { createVersionReader, type VersionReader } from './version-reader.js';
 
 /** Creates the state, in memory or in the shared store; nothing is read from it before its `start`. */
@@ -191,6 +192,7 @@ type Assembly = {
   readonly webhooks: Webhooks;
   /** Who gets the lines of the audit log. */
   readonly deliveries: Deliveries;
+  readonly traces: TraceExport;
   updateControls(): void;
   /** Makes a version the current one, in one synchronous step. */
   apply(next: Version): void;
@@ -488,6 +490,7 @@ function assemble(
       shadow: policies.shadow,
       store: state.status(policies.historyMs),
       blocks: state.revocations.blocks(),
+      tracingError: traces.error(),
     });
   }
   function apply(next: Version): void {
@@ -498,6 +501,7 @@ function assemble(
     current.identity = buildIdentity(next.settings, identityPorts, current.identity);
     current.tables = tablesOf(next.settings);
     webhooks.use(next.settings.webhooks);
+    traces.use(next.settings.tracing);
     observability.emit('configured', { ...next.settings, hashes: next.hashes });
     observability.audit.setVersions(next.hashes);
     recordPinDecisions(before, next, { ...observability, ...sharedResources });
@@ -528,7 +532,13 @@ function assemble(
     linkTo: (id) => new URL(`${APPROVALS_PATH}/${id}`, settings.admin?.publicUrl ?? settings.publicUrl).href,
   });
   webhooks.use(settings.webhooks);
+  const traces = createTraceExport({
+    ...{ build, ring, emit: observability.emit, instance: observability.instance },
+    open: (ca) => createGuardedFetch({ isOwnListener, tls: { ca } }),
+  });
+  traces.use(settings.tracing);
   observability.listen({
+    traced: traces.add,
     approval({ change, approval }) {
       if (change === 'requested') webhooks.notify(approval);
     },
@@ -537,6 +547,7 @@ function assemble(
     approvals,
     webhooks,
     deliveries,
+    traces,
     state,
     counters,
     guardedFetch,
@@ -651,6 +662,7 @@ async function closeAll(assembly: Assembly, listeners: Listeners, drainMs = 0): 
   await runtimes.close();
   assembly.approvals.close();
   assembly.webhooks.close();
+  await assembly.traces.close();
   await state.close();
   await observability.audit.close();
   await assembly.deliveries.close();

@@ -24,6 +24,8 @@ export type Observability = Pick<Events, 'emit' | 'listen'> & {
   readonly metrics: Metrics;
   readonly controls: Controls;
   readonly audit: Audit;
+  /** Name of this run of the gateway. */
+  readonly instance: string;
   /** Present where the admin listener is configured, which shows them. */
   readonly recent: RecentDecisions | undefined;
   /** Why a sink fails; `undefined` while all work. */
@@ -98,6 +100,7 @@ export function createObservability({ settings, hashes }: Version, ports: Observ
     recordApproval: audit.approval,
     controls,
     audit,
+    instance,
     recent,
     auditError: () => auditFailure,
     auditWarning: () => auditWarning,

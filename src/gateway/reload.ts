@@ -92,8 +92,10 @@ function stateOf({ hashes, fileHashes, reload: { pending, lost } }: Version): un
 }
 
 /** The settings that hold the contents of other files: credentials and certificates. */
-function secretsOf({ settings: { issuers, upstreams, listeners, admin, signing, webhooks } }: Version): string {
-  return JSON.stringify([[...issuers.values()], [...upstreams.values()], listeners, admin, signing, webhooks]);
+function secretsOf({
+  settings: { issuers, upstreams, listeners, admin, signing, webhooks, tracing },
+}: Version): string {
+  return JSON.stringify([[...issuers.values()], [...upstreams.values()], listeners, admin, signing, webhooks, tracing]);
 }
 
 type Rejected = Pick<VersionReading, 'diagnostics' | 'unsigned' | 'fileHashes'>;

@@ -123,6 +123,7 @@ function buildSnapshot(
     profile,
     profiles: settings.profiles,
     content: upstream.content,
+    tracing: traceTermsOf(settings),
     listsCount: upstream.flows.lists === 'count',
     mending: mendingOf(upstream),
     block: blocks?.entire,
@@ -143,6 +144,13 @@ function buildSnapshot(
     reviewsPages: mode === 'off' && scan !== 'off',
     challenge: challengeOf(settings, upstream),
   };
+}
+
+/** How requests are traced; undefined if they are not. */
+function traceTermsOf({ tracing, issuers }: Settings): Snapshot['tracing'] {
+  if (tracing === undefined) return undefined;
+  const trusted = [...issuers.values()].filter(({ traceContext }) => traceContext === 'continued');
+  return { sampling: tracing.sampling, trusted: new Set(trusted.map(({ name }) => name)) };
 }
 
 /** What is mended in arguments; undefined if nothing is. */
@@ -252,6 +260,7 @@ export function createAggregates(dependencies: AggregateDependencies): Aggregate
         name,
         backends: settings.backends,
         versions: version.hashes,
+        tracing: traceTermsOf(version.settings),
         server: { name, version: dependencies.gatewayVersion },
         challenge: challengeOf(version.settings, settings),
         snapshot: (upstream) => snapshots.get(upstream),

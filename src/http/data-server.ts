@@ -248,7 +248,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     const body = bodies.hold(facts.body);
     try {
       const incoming = toIncoming(request, reply.raw, facts, slots, body.assign, shutdown);
-      await ports.handle(incoming, createOutgoing(reply, shutdown));
+      await ports.handle(incoming, createOutgoing(reply, facts.id, shutdown));
     } catch (error) {
       if (reply.raw.headersSent) reply.raw.destroy();
       else reply.send(error);
@@ -432,18 +432,23 @@ function sendBuffered(reply: FastifyReply, status: number, headers: ResponseHead
 }
 
 /** An `Outgoing` on top of a Fastify reply, which is hijacked where the response is written in several pieces. */
-function createOutgoing(reply: FastifyReply, shutdown: Shutdown): Outgoing {
-  return new ResponseWriter(reply, shutdown);
+function createOutgoing(reply: FastifyReply, decisionId: string, shutdown: Shutdown): Outgoing {
+  return new ResponseWriter(reply, decisionId, shutdown);
 }
+
+/** The header by which a response leads to its lines in the audit log. A refusal of a part may name its own decision. */
+const DECISION_HEADER = 'sallyport-decision';
 
 class ResponseWriter implements Outgoing {
   readonly #reply: FastifyReply;
   readonly #response: ServerResponse;
+  readonly #decisionId: string;
   readonly #shutdown: Shutdown;
   #hasBody = false;
 
-  constructor(reply: FastifyReply, shutdown: Shutdown) {
+  constructor(reply: FastifyReply, decisionId: string, shutdown: Shutdown) {
     this.#reply = reply;
+    this.#decisionId = decisionId;
     this.#response = reply.raw;
     this.#shutdown = shutdown;
   }
@@ -466,7 +471,8 @@ class ResponseWriter implements Outgoing {
   #sendPieces(status: number, headers: ResponseHeaders, pieces: Pieces): void {
     const response = this.#response;
     // Not by a spread with a further member, which would have a hidden class of its own for each response.
-    response.writeHead(status, Object.assign({}, headers, { 'content-length': sizeOfBytes(pieces) }));
+    const length = { 'content-length': sizeOfBytes(pieces) };
+    response.writeHead(status, Object.assign({ [DECISION_HEADER]: this.#decisionId }, headers, length));
     this.#reply.hijack();
     // Everything written in one turn of the event loop leaves as one socket write.
     for (const piece of pieces) response.write(piece);
@@ -475,6 +481,7 @@ class ResponseWriter implements Outgoing {
 
   #sendBuffered(status: number, headers: ResponseHeaders, body: Uint8Array | string): void {
     try {
+      if (headers[DECISION_HEADER] === undefined) this.#reply.header(DECISION_HEADER, this.#decisionId);
       sendBuffered(this.#reply, status, headers, body);
     } catch (error) {
       // Fastify keeps the headers, also those that cannot be sent; they would prevent the refusal, too.
@@ -487,7 +494,7 @@ class ResponseWriter implements Outgoing {
     const response = this.#response;
     if (response.headersSent || response.destroyed) return;
     if (this.#shutdown.isAnnounced) response.shouldKeepAlive = false;
-    response.writeHead(status, headers);
+    response.writeHead(status, Object.assign({ [DECISION_HEADER]: this.#decisionId }, headers));
     this.#reply.hijack();
     // A stream may stay silent for long, so its headers are flushed in this turn, with whatever else it writes
     // in it.
@@ -538,7 +545,7 @@ function edgeBody({ reason, instead }: Pick<EdgeRefusal, 'reason' | 'instead'>, 
   if (reason === undefined) return EMPTY_EDGE_BODY;
   if (REASONS[reason].visible.as !== 'error') {
     return {
-      headers: { 'sallyport-decision': decisionId, 'content-type': TEXT_TYPE },
+      headers: { [DECISION_HEADER]: decisionId, 'content-type': TEXT_TYPE },
       text: REASONS[reason].text,
     };
   }

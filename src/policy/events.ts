@@ -30,9 +30,13 @@ export type GatewayEvents = {
   readonly streaming: AtUpstream & { readonly delta: Delta };
   /** `totalMs`: the whole duration of the request, in milliseconds. */
   readonly ended: { readonly record: RequestRecord; readonly totalMs: number } & Recorded;
+  /** A sampled request is over, or one that has no record because its parts have theirs. */
+  readonly traced: { readonly record: RequestRecord; readonly totalMs: number };
+  /** What became of spans, or that they could not be sent. */
+  readonly spans: { readonly outcome: 'exported' | 'dropped' | 'failed'; readonly count: number };
   readonly unauthenticated: { readonly reason: string };
   /** A bug or an I/O error ended a request. */
-  readonly failed: { readonly decision: string; readonly error: unknown };
+  readonly failed: { readonly decision: string; readonly trace: RequestRecord['trace']; readonly error: unknown };
 
   // Upstreams and issuers.
   readonly listed: AtUpstream;

@@ -16,6 +16,8 @@ export type Caller = {
   readonly decisionId: string;
   /** Undefined once it may not be exchanged any more: only credentials that were already obtained can be used. */
   readonly token: SubjectToken | undefined;
+  /** The trace in which the request is sent on (W3C Trace Context), if it is traced. */
+  readonly traceparent?: string | undefined;
   /** How many assertions were signed for the caller, so that no two share an id. */
   assertionCount: number;
 };

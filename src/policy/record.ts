@@ -4,6 +4,7 @@
 // instead of a missing field.
 
 import type { RequestId } from '../protocol/jsonrpc.js';
+import type { TraceContext } from '../protocol/trace-context.js';
 import type { Incoming } from '../protocol/transport.js';
 import type { Era } from '../protocol/versions/revisions.js';
 import type { Refusal } from './decision.js';
@@ -28,12 +29,13 @@ export type ShadowDecision = {
 export function openRecord(
   incoming: Pick<
     Incoming,
-    'id' | 'receivedAt' | 'startedMs' | 'upstream' | 'aggregate' | 'httpMethod' | 'remoteAddress'
+    'id' | 'partOf' | 'receivedAt' | 'startedMs' | 'upstream' | 'aggregate' | 'httpMethod' | 'remoteAddress'
   >,
   versions?: RequestRecord['versions'],
 ): RequestRecord {
   return {
     id: incoming.id,
+    partOf: incoming.partOf,
     receivedAt: incoming.receivedAt,
     startedMs: incoming.startedMs,
     upstream: incoming.upstream,
@@ -87,6 +89,8 @@ export function openRecord(
       list: undefined,
     },
     latency: { auth: 0, policy: 0, inspect: 0, upstream: 0 },
+    decidedMs: undefined,
+    exchange: undefined,
     trace: undefined,
     refusedToken: undefined,
   };
@@ -120,6 +124,8 @@ export const MAX_FINDINGS = 256;
 /** Grows while the request is handled; audit/ and telemetry/ read it at the decision and once more at the end. */
 export type RequestRecord = {
   readonly id: string;
+  /** The decision id of the HTTP request that this is a part of. */
+  readonly partOf?: string | undefined;
   readonly receivedAt: number;
   readonly startedMs: number;
   readonly upstream: string;
@@ -210,7 +216,12 @@ export type RequestRecord = {
   };
   /** Milliseconds spent in the stages. The total is taken when the record is closed. */
   readonly latency: { readonly [stage in TimedStage]: number };
-  readonly trace: { readonly traceId: string; readonly spanId: string } | undefined;
+  /** When the last decision began, as a monotonic reading. */
+  readonly decidedMs?: number | undefined;
+  /** When the last exchange with the upstream began, and how long inspection had taken by then. */
+  readonly exchange?: { readonly startedMs: number; readonly inspectedMs: number } | undefined;
+  /** Undefined while nothing is traced. */
+  readonly trace: TraceContext | undefined;
   /** Of a token that could not be verified. */
   readonly refusedToken?: RefusedToken | undefined;
 };
@@ -235,6 +246,8 @@ export type RecordFacts = {
   readonly result?: Partial<RequestRecord['result']>;
   /** Milliseconds, added to those so far. */
   readonly latency?: Partial<RequestRecord['latency']>;
+  readonly decidedMs?: number;
+  readonly trace?: TraceContext;
 };
 
 /** What a stage returns: its value or a refusal, and what it has learned for the record. */
@@ -252,7 +265,8 @@ type Draft = { -readonly [Member in keyof RequestRecord]: RequestRecord[Member] 
  */
 export function fold(record: RequestRecord, facts: RecordFacts): void {
   const draft = record as Draft;
-  const { versions, caller, client, target, args, decision, reason, findings, result, latency } = facts;
+  const { versions, caller, client, target, args, decision, reason, findings, result, latency, decidedMs, trace } =
+    facts;
   if (versions !== undefined) draft.versions = versions;
   merge(draft, caller);
   merge(draft.client, client);
@@ -263,6 +277,8 @@ export function fold(record: RequestRecord, facts: RecordFacts): void {
   if (findings !== undefined) addFindings(record, findings);
   merge(draft.result, result);
   if (latency !== undefined) addLatency(draft.latency, latency);
+  if (decidedMs !== undefined) draft.decidedMs = decidedMs;
+  if (trace !== undefined) draft.trace = trace;
 }
 
 function merge<Part extends object>(part: Part, learned: Partial<Part> | undefined): void {
@@ -286,6 +302,13 @@ function addLatency(
 export function addInspection(record: RequestRecord, findings: readonly Finding[], ms: number): void {
   addFindings(record, findings);
   (record as Draft).latency.inspect += ms;
+}
+
+/** An exchange with the upstream, once its response has begun. Milliseconds. */
+export function noteExchange(record: RequestRecord, startedMs: number, waitedMs: number): void {
+  const draft = record as Draft;
+  draft.exchange = { startedMs, inspectedMs: draft.latency.inspect };
+  draft.latency.upstream += waitedMs;
 }
 
 /** Milliseconds of waiting for the upstream, which come with every part of a stream. */

@@ -177,13 +177,13 @@ function admitReply(
   const id = spanOf(text, ['id']);
   if (serverRequest === undefined || rule === undefined || id === undefined) return unexpectedReply();
   const meta = reply.kind === 'result' ? reply.result['_meta'] : undefined;
-  const metaEdits = ownMetaEdits(text, isObject(meta) ? meta : undefined, 'result');
+  const cutMeta = ownMetaEdits(text, isObject(meta) ? meta : undefined, 'result', input.isTraced);
   const idEdit = { ...id, text: renderJson(serverRequest.id) };
   return admit({
     kind: 'admitted',
     protocol,
     version,
-    message: { ...reply, id: serverRequest.id },
+    message: { ...withResultMeta(reply, cutMeta.rest), id: serverRequest.id },
     serverRequestId,
     rule,
     target: { kind: 'server-request', name: serverRequest.name },
@@ -197,10 +197,11 @@ function admitReply(
     bytes: input.body,
     text,
     nameHeader: undefined,
-    edits: mergeEdits(metaEdits.edits, [idEdit]),
+    edits: mergeEdits(cutMeta.edits, [idEdit]),
     paramHeaders: NO_PARAM_HEADERS,
     selfReported: undefined,
-    removed: metaEdits.removed,
+    removed: cutMeta.removed,
+    traceparent: cutMeta.traceparent,
     undefinedParams: NO_NAMES,
     nulls,
   });
@@ -237,7 +238,7 @@ function admitCall(
   if (isProtocolError(paramHeaders)) return paramHeaders;
   const tasks = readTasks(context, params.target);
   if (tasks.kind === 'error') return tasks;
-  const metaEdits = ownMetaEdits(reading.text, meta);
+  const cutMeta = ownMetaEdits(reading.text, meta, 'params', input.isTraced);
   const { hasNoTask } = tasks;
   const cutParams = cutUndefinedParams(call, version, { text: reading.text, hasNoTask });
   const cut = protocol.cutCapabilities(context);
@@ -245,7 +246,7 @@ function admitCall(
     kind: 'admitted',
     protocol,
     version,
-    message: cutParams.call,
+    message: cutMeta.rest === undefined ? cutParams.call : withParamsMeta(cutParams.call, cutMeta.rest),
     serverRequestId: undefined,
     rule,
     target: tasks.target,
@@ -259,16 +260,25 @@ function admitCall(
     bytes: input.body,
     text: reading.text,
     nameHeader: protocol.mirrorsBody ? input.headers['mcp-name']?.trim() : undefined,
-    edits: mergeAllEdits(cut.edits, metaEdits.edits, cutParams.edits),
+    edits: mergeAllEdits(cut.edits, cutMeta.edits, cutParams.edits),
     paramHeaders,
     selfReported: readSelfReported(call, meta),
-    removed: metaEdits.removed,
+    removed: cutMeta.removed,
+    traceparent: cutMeta.traceparent,
     undefinedParams: cutParams.names,
     nulls: reading.nulls,
   });
 }
 
 const NO_NAMES: readonly string[] = [];
+
+function withParamsMeta(call: Call, meta: JsonObject): Call {
+  return { ...call, params: { ...call.params, _meta: meta } };
+}
+
+function withResultMeta(reply: Reply, meta: JsonObject | undefined): Reply {
+  return meta === undefined || reply.kind !== 'result' ? reply : { ...reply, result: { ...reply.result, _meta: meta } };
+}
 
 // INVARIANT: casts to AdmittedMessage are in this file alone.
 function admit(message: { readonly [key in Exclude<keyof AdmittedMessage, symbol>]: AdmittedMessage[key] }) {

@@ -214,6 +214,8 @@ export type AdmittedMessage<M extends Message = Message> = AdmittedBrand & {
   /** For the record: clientInfo as the client states it, and the names of the members that were removed. */
   readonly selfReported: { readonly name: string; readonly version: string } | undefined;
   readonly removed: readonly string[];
+  /** The `traceparent` of `_meta` as the client wrote it, where that and its like were cut; the gateway sends its own. */
+  readonly traceparent: Json | undefined;
   /** The names of the members of `params` that were cut, because the revision does not define them. */
   readonly undefinedParams: readonly string[];
   /** Pointers to the optional members that were null, and were cut: they count as absent. */

@@ -12,6 +12,7 @@ import type { Json } from './jsonrpc.js';
 import { isObject, type JsonObject, type ServerRequestName } from './jsonrpc.js';
 import { declaredServerRequests, isGranted, NO_GRANTS, type ServerRequestGrants } from './server-requests.js';
 import { declaresTasks, readTaskCapabilities, TASKS_EXTENSION, type TaskForm, writeTaskCapabilities } from './tasks.js';
+import { isTraceMember, takeTraceMembers } from './trace-context.js';
 
 /** The name of the Apps extension, in the capabilities of both sides. With it a host declares that it shows apps. */
 export const APPS_EXTENSION = 'io.modelcontextprotocol/ui';
@@ -258,14 +259,30 @@ function samplingEdits(
   return span === undefined ? [] : removalEdits(text, span, isCut);
 }
 
-/** Edits that cut the gateway's own members out of `_meta` of params or result, and the names of those members. */
+/** What must not pass in `_meta`: edits that cut it out, and the names of its members. */
+type CutMeta = {
+  readonly edits: readonly TextEdit[];
+  readonly removed: readonly string[];
+  /** What the client said of its trace, and `_meta` without it; only where something of the kind was cut. */
+  readonly traceparent?: Json | undefined;
+  readonly rest?: JsonObject;
+};
+
+/** Cuts the gateway's own members out of `_meta` of params or result and, where it traces, the trace of the client. */
 export function ownMetaEdits(
   text: string,
   meta: JsonObject | undefined,
   holder: 'params' | 'result' = 'params',
-): { readonly edits: readonly TextEdit[]; readonly removed: readonly string[] } {
-  const removed = meta === undefined ? [] : Object.keys(meta).filter(isOwnMember);
+  isTraced = false,
+): CutMeta {
+  const isRemoved = isTraced ? isOwnOrTraceMember : isOwnMember;
+  const removed = meta === undefined ? [] : Object.keys(meta).filter(isRemoved);
   const span = removed.length === 0 ? undefined : spanOf(text, [holder, '_meta']);
-  if (span === undefined) return { edits: [], removed };
-  return { edits: removalEdits(text, span, isOwnMember), removed };
+  if (meta === undefined || span === undefined) return { edits: [], removed };
+  const cut = { edits: removalEdits(text, span, isRemoved), removed };
+  return removed.some(isTraceMember) ? { ...cut, ...takeTraceMembers(meta) } : cut;
+}
+
+function isOwnOrTraceMember(name: string): boolean {
+  return isOwnMember(name) || isTraceMember(name);
 }

@@ -3,6 +3,7 @@
 // literals.
 
 import type { SessionTarget } from './admitted-request.js';
+import type { TraceContext } from './trace-context.js';
 
 type ResponseChanges = Partial<Pick<UpstreamResponse, 'status' | 'headers' | 'readBody' | 'next'>>;
 
@@ -147,6 +148,13 @@ export type Capacity = 'regular' | 'reserved';
 export type Incoming = {
   /** The decision id: a lower-case UUID, the same in the audit log, in errors and in headers. */
   readonly id: string;
+  /** The decision id of the HTTP request that this is a part of: an element of a batch, or one of several backends. */
+  readonly partOf?: string | undefined;
+  /**
+   * The trace of that request. `isPassedOn`: the message is the one whose `_meta` it was read from, so that it is not read
+   * again.
+   */
+  readonly trace?: { readonly partOf: TraceContext; readonly isPassedOn: boolean } | undefined;
   /** The name of the upstream; on the path of an aggregate its name, until the message is assigned to a backend. */
   readonly upstream: string;
   /** The aggregate that the request came through. */

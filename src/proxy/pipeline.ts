@@ -9,7 +9,7 @@ import { refuseBlocked } from '../policy/blocks.js';
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { AuthorizedRequest } from '../policy/obligations.js';
 import { callerKeyOf, type Principal } from '../policy/principal.js';
-import { addUpstreamWait, openRecord } from '../policy/record.js';
+import { noteExchange, openRecord } from '../policy/record.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { Capacity, Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
 import { authorize, type Stages, take } from './authorization.js';
@@ -34,6 +34,7 @@ import {
   verifyAgain,
 } from './stages.js';
 import { notifyCancelled, startResponseWait } from './stream-lifetime.js';
+import { beginTrace, carryTrace } from './trace.js';
 import { endSessionOf } from './upstream-errors.js';
 
 /** Takes one client request through every control. Never rejects; responds and closes the record exactly once. */
@@ -52,11 +53,12 @@ export async function handleRequest(incoming: Incoming, outgoing: Outgoing, port
     featuresOf,
     features: [],
   };
+  if (snapshot.tracing !== undefined) beginTrace(call, snapshot.tracing);
   try {
     const refusal = await runStages(call);
     if (refusal !== undefined) refuse(call, refusal);
   } catch (error) {
-    ports.audit.report(error, incoming.id);
+    ports.audit.report(error, incoming.id, call.record.trace);
     refuse(call, refuseWith('internal'));
   } finally {
     call.releaseId?.();
@@ -185,9 +187,10 @@ async function forward(
   signal = call.wait?.signal ?? signal;
   const caller = callerOf(call, authorized.principal);
   const reopensSession = call.incoming.aggregate !== undefined;
-  const outbound = { authorized, caller, signal, reopensSession };
+  const sent = call.record.trace === undefined ? authorized : carryTrace(call.record, authorized);
+  const outbound = { authorized: sent, caller, signal, reopensSession };
   const outcome = await call.ports.upstreams.forward(upstream, outbound);
-  addUpstreamWait(call.record, performance.now() - startedMs);
+  noteExchange(call.record, startedMs, performance.now() - startedMs);
   if (outcome.kind !== 'error') return measureWaits(call.record, outcome);
   const { reason, detail } = outcome;
   if (reason === 'upstream-unavailable' && call.wait?.isCancelled !== true)

@@ -58,6 +58,14 @@ import type {
 import type { SupportedVersions } from '../protocol/versions/negotiation.js';
 import type { ClientTraits } from '../protocol/versions/revisions.js';
 
+/** How requests are traced, under one version of the configuration. */
+export type TraceTerms = {
+  /** Share of the traces that begin here and are exported, from 0 to 1. */
+  readonly sampling: number;
+  /** Names of the issuers whose callers' traces are continued. */
+  readonly trusted: ReadonlySet<string>;
+};
+
 /** One version of what is in force for an upstream. A request is decided under one snapshot throughout. */
 export type Snapshot = {
   /** Unique among all snapshots ever made. */
@@ -71,6 +79,8 @@ export type Snapshot = {
   readonly content: ContentSettings;
   /** Whether lists that may bring what a flow looks for count as received, instead of being cut. */
   readonly listsCount: boolean;
+  /** How requests are traced; absent if they are not. */
+  readonly tracing?: TraceTerms | undefined;
   /** What may be mended in the arguments of tools; absent if nothing is. */
   readonly mending?: MendingSettings | undefined;
   /** The id of the block of the whole upstream, or of everything. */
@@ -123,6 +133,7 @@ export type Aggregate = {
   /** In the order in which lists show them. */
   readonly backends: readonly Backend[];
   readonly versions: Snapshot['versions'];
+  readonly tracing?: TraceTerms | undefined;
   /** The server name that it returns to clients. */
   readonly server: ServerName;
   challenge: Snapshot['challenge'];
@@ -304,8 +315,10 @@ export type AuditPort = {
   recordDecision(record: RequestRecord): Promise<boolean>;
   /** Writes the outcome (and the decision, if none was written). INVARIANT: called exactly once per request. */
   closeRecord(record: RequestRecord): void;
+  /** Reports the span of a sampled request that has no record of its own, because its parts have theirs. */
+  endSpan(record: RequestRecord): void;
   /** Reports a bug or an I/O fault to the process log. */
-  report(error: unknown, decisionId: string): void;
+  report(error: unknown, decisionId: string, trace?: RequestRecord['trace']): void;
 };
 
 /** The open streams of clients. */

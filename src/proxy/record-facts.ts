@@ -17,6 +17,7 @@ import { exactJson } from '../protocol/json/exact-numbers.js';
 import type { JsonObject, Target } from '../protocol/jsonrpc.js';
 import { paramsOf } from '../protocol/params.js';
 import { readFilter } from '../protocol/subscriptions.js';
+import { isTraceMember, TRACEPARENT } from '../protocol/trace-context.js';
 import { PLAIN_SESSION } from '../protocol/versions/session.js';
 import { pointerTo } from '../text/json-members.js';
 import type { Ports } from './ports.js';
@@ -78,13 +79,24 @@ export function targetFacts({ message, rule, target }: PlannedMessage): NonNulla
 const MAX_RECORDED_REMOVALS = 16;
 
 /** The members that were cut out of the message, by their pointers or by their names below `/params`. */
-function removalFindings({ removed, undefinedParams, nulls }: AdmittedMessage): readonly Finding[] {
+function removalFindings({ message, removed, undefinedParams, nulls }: AdmittedMessage): readonly Finding[] {
   if (removed.length === 0 && undefinedParams.length === 0 && nulls.length === 0) return NO_FINDINGS;
+  const holder = message.kind === 'result' ? 'result' : 'params';
   return [
-    ...removalsOf('reserved-meta', 'strip', removed),
+    ...removalsOf(
+      'reserved-meta',
+      'strip',
+      removed.filter((name) => !isTraceMember(name)),
+    ),
+    ...removalsOf('trace-context', 'strip', removed.filter(isEndingHere), `/${holder}/_meta`),
     ...removalsOf('undefined-params', 'drop', undefinedParams, '/params'),
     ...removalsOf('null-members', 'drop', nulls),
   ];
+}
+
+/** The trace itself goes on, under an id of the gateway's. */
+function isEndingHere(name: string): boolean {
+  return isTraceMember(name) && name !== TRACEPARENT;
 }
 
 function removalsOf(

@@ -16,6 +16,7 @@ import { isNumberId } from '../protocol/json/request-ids.js';
 import type { JsonObject, Target } from '../protocol/jsonrpc.js';
 import { invalidMessage } from '../protocol/responses.js';
 import type { SubscriptionFilter } from '../protocol/subscriptions.js';
+import { traceparentOf } from '../protocol/trace-context.js';
 import type { DisconnectSignal, Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
 import type { ClientTraits } from '../protocol/versions/revisions.js';
 import type { AnyPort, Ports, Snapshot, StreamReservation } from './ports.js';
@@ -162,15 +163,16 @@ export function presentedToken(incoming: Incoming): string | undefined {
 }
 
 /** The caller on whose behalf this request's messages are sent: for one principal always the same object. */
-export function callerOf(call: Pick<RequestContext, 'incoming' | 'caller'>, principal: Principal): Caller {
+export function callerOf(call: Pick<RequestContext, 'incoming' | 'caller' | 'record'>, principal: Principal): Caller {
   if (call.caller?.principal === principal) return call.caller;
-  const { incoming, caller } = call;
+  const { incoming, caller, record } = call;
   const presented = presentedToken(incoming);
   const token = presented === undefined ? undefined : closeToken(presented);
   call.caller = {
     principal,
     decisionId: incoming.id,
     token,
+    traceparent: record.trace === undefined ? undefined : traceparentOf(record.trace),
     assertionCount: caller?.assertionCount ?? 0,
   };
   return call.caller;

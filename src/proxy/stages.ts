@@ -48,6 +48,7 @@ import {
   refreshSnapshot,
   type VerifiedCall,
 } from './request-context.js';
+import { continueTrace } from './trace.js';
 
 /**
  * The content of a message that the argument guard inspects. Values that the gateway sealed and the client only
@@ -82,6 +83,8 @@ function versionFacts({ snapshot: { versions } }: RequestContext): RecordFacts {
 export function authenticate(call: RequestContext<'identity' | 'upstreams'>): StageOutcome<Principal> {
   return after(noteWait(call, call.ports.identity.authenticate(call.incoming, call.outgoing)), (outcome) => {
     refreshAfterWait(call);
+    const { tracing } = call.snapshot;
+    if (tracing !== undefined && !('reason' in outcome)) continueTrace(call, outcome, tracing, call);
     return callerOrRefusal(call, outcome, versionFacts(call));
   });
 }
@@ -165,6 +168,7 @@ function admitRead(
     grants: () => grantsForCaller(snapshot, principal),
     mayShowApps: () => snapshot.mayShowApps(principal),
     supportedVersions: versionsOffered(snapshot.supportedVersions),
+    isTraced: snapshot.tracing !== undefined,
   });
 }
 
@@ -188,6 +192,9 @@ function finishAdmission(
 ): Staged<AdmittedMessage> {
   const admitted = adaptToAcceptHeader(call, outcome);
   call.admitted = admitted.kind === 'admitted' ? admitted : outcome;
+  const { tracing } = call.snapshot;
+  if (outcome.traceparent !== undefined && tracing !== undefined)
+    continueTrace(call, principal, tracing, { inMeta: outcome.traceparent, snapshot: call.snapshot });
   // The server of a reply that is refused gets an error on behalf of the client that was to reply.
   if (outcome.serverRequestId !== undefined) callerOf(call, principal);
   const admission = admissionFacts(call.ports.audit, outcome);
@@ -267,7 +274,7 @@ function decideNow(
   const decision = decideTarget(snapshot, principal, admitted, admitted);
   const policy = performance.now() - startedMs;
   const decided = decisionFacts(call, principal, decision, admitted.args);
-  const facts: RecordFacts[] = [{ ...decided, versions: snapshot.versions, latency: { policy } }];
+  const facts: RecordFacts[] = [{ ...decided, versions: snapshot.versions, latency: { policy }, decidedMs: startedMs }];
   if (snapshot.policies.shadow !== undefined) {
     const query = queryFor(snapshot, principal, admitted, admitted);
     facts.push(shadowFacts(call, query, decision, admitted.args, decided.args));

@@ -36,6 +36,7 @@ type ControlName =
   | 'blocks'
   | 'budgets'
   | 'approvals'
+  | 'tracing'
   | `authn:${string}`
   | `audience:${string}`
   | `pins:${string}`
@@ -147,6 +148,8 @@ export type ControlSources = {
   /** The policies in force that are not enforced. */
   readonly shadow: Shadow | undefined;
   readonly blocks: readonly Block[];
+  /** Why spans do not arrive; `undefined` while they do. */
+  readonly tracingError: string | undefined;
   /** The events for which a listener has thrown. */
   readonly listenerErrors: Iterable<EventName>;
   /** The names of the budgets of all policies. */
@@ -187,6 +190,7 @@ export function refreshControls(controls: Controls, emit: Emit, sources: Control
   controls.set('store', sources.store.state, sources.store.reason);
   setBudgets(controls, sources);
   setApprovals(controls, sources);
+  setTracing(controls, sources);
   emit('storeChecked', { isUnreachable: sources.store.isUnreachable });
   setBlocks(controls, emit, sources.blocks, sources.store.state !== 'off');
   setIssuers(controls, emit, sources);
@@ -291,6 +295,13 @@ function hiddenAnswers(
   return [
     `nobody can approve who logs in at ${firstOf(hidden, MAX_NAMED)}, which gives each client another subject for the same person: name the claim that tells it in issuers.<name>.login.match`,
   ];
+}
+
+/** Whether spans reach their receiver. No request waits for that. */
+function setTracing(controls: Controls, { settings: { tracing }, tracingError }: ControlSources): void {
+  if (tracing === undefined) controls.set('tracing', 'off', 'tracing is not configured');
+  else if (tracingError !== undefined) controls.set('tracing', 'degraded', tracingError);
+  else controls.set('tracing', 'armed');
 }
 
 /** Whether anybody can be a reviewer who grants; the break-glass token only denies. */

@@ -49,10 +49,12 @@ function suppressedField(suppressed: number): LogFields {
 }
 
 /** At the level of its reason. */
-function logRefusal(log: Log, { upstream, id, decision }: RequestRecord, reason: Reason, suppressed: number): void {
+function logRefusal(log: Log, record: RequestRecord, reason: Reason, suppressed: number): void {
+  const { upstream, id, decision, trace } = record;
   const { stage, detail } = decision;
   log.write(REASONS[reason].level, 'request refused', {
     ...{ upstream, decision: id, reason, stage },
+    ...(trace !== undefined && { trace: trace.traceId }),
     ...(detail !== undefined && { detail }),
     ...suppressedField(suppressed),
   });
@@ -65,7 +67,11 @@ export function createLogListeners(log: Log, mask: MaskText): Listeners {
       const [reason] = record.decision.reasons;
       if (reason !== undefined && suppressed !== undefined) logRefusal(log, record, reason, suppressed);
     },
-    failed: ({ decision, error }) => log.write('error', 'request failed', { decision, code: errorCode(error) }),
+    failed: ({ decision, trace, error }) =>
+      log.write('error', 'request failed', {
+        ...{ decision, code: errorCode(error) },
+        ...(trace !== undefined && { trace: trace.traceId }),
+      }),
 
     approval({ change, approval, answer, decisionId = approval.decisionId }) {
       const { id, subject, demand } = approval;

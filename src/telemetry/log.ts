@@ -30,6 +30,8 @@ const FIELDS = {
   /** The name of the item, which an upstream may have chosen. */
   name: 'text',
   decision: 'text',
+  /** Id of the trace. */
+  trace: 'text',
   /** Id of a question to a person. */
   approval: 'text',
   reason: 'text',

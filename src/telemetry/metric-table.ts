@@ -200,6 +200,11 @@ export const METRICS = {
     help: 'Messages to the webhooks of reviewers by outcome: `delivered`, `failed`, or `dropped` because too many waited.',
     labels: ['outcome'],
   },
+  sallyport_trace_spans_total: {
+    kind: 'counter',
+    help: 'Spans by outcome: `exported`, `failed`, or `dropped` because too many waited.',
+    labels: ['outcome'],
+  },
   sallyport_control_state: {
     kind: 'gauge',
     help: '1 for the current state of a control, 0 for the other states.',

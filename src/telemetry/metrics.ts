@@ -10,7 +10,7 @@ import type { ControlState, GatewayEvents, Listeners } from '../policy/events.js
 import { isReason, REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
 import type { ApprovalEvent } from '../policy/security-events.js';
-import { findMethod } from '../protocol/methods.js';
+import { errorType, methodName, toolName, upstreamErrorType } from './labels.js';
 import { METRIC_NAMES, METRICS, type MetricName, type MetricRow, OTHER, TOOL_LABEL } from './metric-table.js';
 
 /** Adds to a counter, sets a gauge, or observes in a histogram. */
@@ -163,11 +163,6 @@ function createFamilies(
 
 export const CONTROL_STATES: readonly ControlState[] = ['armed', 'degraded', 'off'];
 
-/** JSON-RPC and MCP error codes allowed as an error type; upstreams may invent others. */
-const KNOWN_CODES: ReadonlySet<number> = new Set([
-  -32700, -32600, -32601, -32602, -32603, -32000, -32001, -32002, -32020, -32021, -32022, -32042,
-]);
-
 const NO_TOOL: readonly string[] = [];
 
 /** Version of the program and of Node. */
@@ -194,28 +189,6 @@ export type UpstreamLoad = {
 
 type Families = ReturnType<typeof createFamilies>['families'];
 
-function errorType({ decision, result }: RequestRecord): string {
-  if (decision.verdict === 'deny' || decision.action !== 'forwarded') {
-    return decision.reasons[0] ?? 'internal';
-  }
-  if (result.status !== 'error') return '';
-  if (result.rpcCode === undefined) return 'tool_error';
-  return KNOWN_CODES.has(result.rpcCode) ? String(result.rpcCode) : OTHER;
-}
-
-/** The error type of the upstream's own response, whatever the gateway made of it. */
-function upstreamErrorType({ decision, result }: RequestRecord): string {
-  const forwardReason = decision.reasons.find((reason) => REASONS[reason].stage === 'forward');
-  if (forwardReason !== undefined) return forwardReason;
-  if (result.status !== 'error') return '';
-  return result.rpcCode !== undefined && KNOWN_CODES.has(result.rpcCode) ? String(result.rpcCode) : 'tool_error';
-}
-
-function isKnownMethod(record: RequestRecord, method: string): boolean {
-  const { era } = record.client;
-  return era !== undefined && findMethod(era, 'client', method) !== undefined;
-}
-
 function createCounts(): (name: string, delta: number) => number {
   const counts = new Map<string, number>();
   return (name, delta) => {
@@ -223,12 +196,6 @@ function createCounts(): (name: string, delta: number) => number {
     counts.set(name, count);
     return count;
   };
-}
-
-/** The tool's name, if it was reviewed; empty where the target is not a tool. */
-function toolName({ target }: RequestRecord): string {
-  if (target.kind !== 'tool') return '';
-  return target.pin === undefined ? OTHER : (target.name ?? OTHER);
 }
 
 type Labels = {
@@ -361,8 +328,7 @@ export function createMetrics(
     streaming: ({ upstream, delta }) =>
       families.sallyport_open_streams.write(countStreams(upstream, delta), upstreamLabel(upstream)),
     ended({ record, totalMs }) {
-      const { method: named } = record.target;
-      const method = named !== undefined && isKnownMethod(record, named) ? named : OTHER;
+      const method = methodName(record);
       const tool = toolLabel ? [toolName(record)] : NO_TOOL;
       const labels = { upstream: upstreamLabel(record.upstream), method, tool };
       // A stream is open for as long as its client likes, so its duration means nothing.
@@ -370,6 +336,7 @@ export function createMetrics(
       recordVerdict(families, record, labels);
       recordContent(families, record, labels.upstream);
     },
+    spans: ({ outcome, count }) => families.sallyport_trace_spans_total.write(count, outcome),
     reviewersNotified: ({ outcome }) => families.sallyport_approval_messages_total.write(1, outcome),
     unauthenticated: ({ reason }) => families.sallyport_auth_failures_total.write(1, isReason(reason) ? reason : OTHER),
     listed: ({ upstream }) => families.sallyport_upstream_up.write(1, upstreamLabel(upstream)),

@@ -212,6 +212,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   ): Promise<ForwardOutcome> {
     if (typeof credentials === 'string') return Promise.resolve({ kind: 'error', reason: credentials });
     headers.push(...credentials);
+    if (caller !== 'gateway' && caller.traceparent !== undefined) headers.push('traceparent', caller.traceparent);
     return new Promise((resolve) => {
       if (signal?.aborted === true) return resolve({ kind: 'error', reason: 'upstream-unavailable' });
       const settleOnce = (outcome: ForwardOutcome): void => {

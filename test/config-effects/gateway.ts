@@ -5,7 +5,13 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   version: "unit/config/checks/refusals.test.ts > swap('version: 1', 'version: 2')",
   publicUrl: 'attacks/dpop-proofs.test.ts > is judged by the configured URL',
   keys: 'integration/replicas.test.ts > serves a session that it did not open',
-  tracing: 'unit/config/checks/refusals.test.ts > tracing: {otlp: {env: OTLP}}',
+  'tracing.otlp.{url,network}': 'integration/trace-export.test.ts > are sent to the receiver',
+  'tracing.otlp.headers': 'integration/trace-export.test.ts > with the headers that are configured',
+  'tracing.otlp.plaintext': 'unit/config/checks/tracing.test.ts > reaches a private network by plain http',
+  'tracing.otlp.ca': 'integration/trace-export.test.ts > whose certificate another authority signed',
+  'tracing.otlp.timeout': 'attacks/foreign-traces.test.ts > delays no call, and the control says so',
+  'tracing.sampling': 'integration/trace-export.test.ts > for the share of the traces',
+  'tracing.callers': 'integration/trace-export.test.ts > tell callers apart by a keyed hash',
 
   'listeners.data.host': 'system/listeners.test.ts > is on its host alone',
   'listeners.data.port': 'integration/wire.test.ts > DELETE is answered with 204',
@@ -24,6 +30,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'integration/listener-tls.test.ts > nobody reaches the console without a certificate',
 
   'issuers.<name>.{issuer,network}': 'attacks/two-issuers.test.ts > passes by the keys of the issuer',
+  'issuers.<name>.traceContext': 'integration/traces.test.ts > the trace of a caller is',
   'issuers.<name>.plaintext': 'attacks/plaintext-upstreams.test.ts > is believed where it was accepted',
   'issuers.<name>.algorithms': 'integration/effects-of-settings.test.ts > algorithms are those that may sign',
   'issuers.<name>.tokenType': 'attacks/token-kinds.test.ts > passes, and no other does',

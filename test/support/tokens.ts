@@ -244,6 +244,7 @@ export async function startTestIssuer(
       keysMaxAgeMs: 3_600_000,
       introspection: undefined,
       impliedScopes: {},
+      traceContext: 'replaced',
       claims: { client: ['client_id', 'azp'], scope: ['scope', 'scp'], groups: ['groups'] },
       ...overrides,
     }),

@@ -148,8 +148,9 @@ export function callStateless(
   name: string,
   args: JsonObject = {},
   meta: JsonObject = {},
+  sending: Sending = {},
 ): Promise<Reply> {
-  return requestStateless(access, 'tools/call', { name, arguments: args, _meta: meta });
+  return requestStateless(access, 'tools/call', { name, arguments: args, _meta: meta }, sending);
 }
 
 export type OpenSession = {

@@ -65,7 +65,7 @@ type ResolvedKey<Key, Value> = [Extract<Value, Written<'duration'>>] extends [ne
 /** The settings of what a schema declares. */
 export type SettingsOf<Declaration extends TSchema> = Resolved<Static<Declaration>>;
 
-/** The keyword for what this version recognizes and refuses: `true`, or the sentence that says where it belongs. */
+/** The keyword for what is recognized and refused: the sentence that says where it belongs. */
 export const NOT_AVAILABLE = 'x-not-available';
 
 export const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
@@ -196,13 +196,6 @@ export function secret(description: string, use: SecretUse) {
     maxProperties: 1,
     [MEANING]: use,
   });
-}
-
-/** A key that is recognized and refused because this version does not implement it. */
-export function unavailable(description: string) {
-  return Type.Optional(
-    Type.Unsafe<never>({ description: `Not available in this version. ${description}`, [NOT_AVAILABLE]: true }),
-  );
 }
 
 /** A key that is recognized and refused because it has another place. `message` names it, as the second half of a sentence. */

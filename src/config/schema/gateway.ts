@@ -29,7 +29,6 @@ import {
   tag,
   text,
   textList,
-  unavailable,
   union,
 } from './declarations.js';
 import { AGGREGATE_SCHEMA, CLIENT_TLS, FILE, HEADER_NAME, UPSTREAM_SCHEMA } from './upstream.js';
@@ -204,6 +203,11 @@ export const ISSUER = record('One authorization server.', {
       groups: claimNames('The groups.', 'groups'),
     },
     { default: {} },
+  ),
+  traceContext: oneOfStrings(
+    'What becomes of a trace (`traceparent`) that callers of this issuer name, where `tracing` is configured: it is `replaced` by one of the gateway that links to it, or `continued`. Before an upstream where a flow ends it is always replaced.',
+    ['replaced', 'continued'],
+    { default: 'replaced' },
   ),
   scopeHierarchy: named(
     'Broad scopes and the narrower scopes that each of them includes.',
@@ -513,6 +517,10 @@ export const AUDIT = record(
   { default: {} },
 );
 
+/** RFC 9110 §5.6.2. */
+const HEADER_PATTERN = "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$";
+const OTLP_HEADER = secret('The value of the header.', 'header-value');
+
 export const METRICS = record(
   'Prometheus metrics.',
   {
@@ -524,6 +532,41 @@ export const METRICS = record(
     ),
   },
   { default: {} },
+);
+
+export const TRACING = record(
+  'Traces of requests (W3C Trace Context), exported as OpenTelemetry spans. Without it nothing is traced, and trace context is treated like any other header or member of `_meta`.',
+  {
+    otlp: record('Where spans are sent: a receiver of OTLP over HTTP, such as an OpenTelemetry collector.', {
+      url: text(
+        'URL that spans are posted to, such as `https://collector.example.com:4318/v1/traces`: https, or http on loopback or, with `plaintext: accepted`, in a private network.',
+      ),
+      headers: Type.Optional(
+        named('Headers of each request by name, such as the credentials for the receiver.', OTLP_HEADER, {
+          propertyNames: { title: 'a header name', pattern: HEADER_PATTERN },
+        }),
+      ),
+      network: NETWORK,
+      plaintext: Type.Optional(PLAINTEXT),
+      ca: Type.Optional(
+        text("File of the certificate authorities (PEM) that are trusted instead of the system's.", FILE),
+      ),
+      timeout: duration('Timeout of one request.', '10s'),
+    }),
+    sampling: Type.Number({
+      title: 'a number from 0 to 1',
+      minimum: 0,
+      maximum: 1,
+      default: 0.01,
+      description:
+        'Share of the traces that are exported. Where the trace of a caller is continued, its own mark decides instead.',
+    }),
+    callers: oneOfStrings(
+      'Whether spans tell callers apart: with `hashed` by `user.hash`, a keyed hash of issuer and subject.',
+      ['none', 'hashed'],
+      { default: 'none' },
+    ),
+  },
 );
 
 function role(description: string) {
@@ -661,7 +704,7 @@ export const GATEWAY_SCHEMA = published(
       shutdown: SHUTDOWN,
       audit: AUDIT,
       metrics: METRICS,
-      tracing: unavailable('Key: `otlp`.'),
+      tracing: Type.Optional(TRACING),
       admin: Type.Optional(ADMIN),
       approvals: APPROVALS,
     },

@@ -139,6 +139,11 @@ const TARGET = group('What was asked for.', {
 
 const DECISION = group('What was decided, where and why.', {
   id: { type: 'string', pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' },
+  part_of: {
+    type: 'string',
+    description:
+      'Id of the request that it is a part of: of a batch, or of a response that several backends of an endpoint make.',
+  },
   verdict: { type: 'string', enum: ['allow', 'deny'] },
   action: { type: 'string', enum: ['forwarded', 'refused', 'withheld'] },
   mode: { type: 'string', enum: ['enforce', 'observe'] },

@@ -193,11 +193,8 @@ function describeEmptyMap(_: ErrorObject, schema: Keywords): DiagnosticText {
 function describeNotAvailable(error: ErrorObject, { [NOT_AVAILABLE]: place }: Keywords): DiagnosticText {
   const path = pathOf(error);
   const key = quote(String(path.at(-1) ?? ''));
-  if (typeof place === 'string') {
-    const message = `${key} ${place.replaceAll('<name>', String(path.at(-2)))}`;
-    return { message, rule: 'unknown-key', at: 'key' };
-  }
-  return { message: `${key} is not available in this version`, rule: 'not-available', at: 'key' };
+  const message = `${key} ${String(place).replaceAll('<name>', String(path.at(-2)))}`;
+  return { message, rule: 'unknown-key', at: 'key' };
 }
 
 function isSecret(schema: Keywords): boolean {

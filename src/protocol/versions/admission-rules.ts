@@ -43,6 +43,8 @@ export type AdmissionInput = {
   readonly mayShowApps?: (() => boolean) | undefined;
   /** Opens the id of a server request that was forwarded in this session; `undefined` for any other id. */
   readonly openServerRequest?: ((id: string, session: SessionFacts) => ServerRequestFacts | undefined) | undefined;
+  /** Trace context in `_meta` ends here, because the gateway sends its own. */
+  readonly isTraced?: boolean;
   /** Opens the id of a task that was given to this caller; `undefined` for any other id. */
   readonly openTask?: ((id: string) => TaskFacts | undefined) | undefined;
 };

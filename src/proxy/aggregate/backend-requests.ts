@@ -88,12 +88,13 @@ export async function runBackendRequest(
   outgoing: Outgoing,
 ): Promise<void> {
   const { context } = verified;
-  const { aggregate, incoming, ports } = context;
+  const { aggregate, incoming } = context;
   const { backend, text, isOneOfMany = false, isEnd = false, isUnasked = false } = backendRequest;
   context.hasBackendRecords ||= !isUnasked;
   const backendIncoming: Incoming = {
     ...incoming,
-    ...(isOneOfMany ? { id: ports.audit.newDecisionId(), startedMs: performance.now(), receivedAt: Date.now() } : {}),
+    ...(isOneOfMany ? partOf(context) : {}),
+    trace: context.record.trace && { partOf: context.record.trace, isPassedOn: true },
     httpMethod: isEnd ? 'DELETE' : incoming.httpMethod,
     upstream: backend.upstream,
     aggregate: { name: aggregate.name, session: incoming.headers['mcp-session-id'] },
@@ -107,6 +108,12 @@ export async function runBackendRequest(
   } finally {
     unregister();
   }
+}
+
+/** What a request of its own has, which together with others makes the response to the client's. */
+function partOf({ incoming, ports }: AggregateContext): Partial<Incoming> {
+  const id = ports.audit.newDecisionId();
+  return { id, partOf: incoming.id, startedMs: performance.now(), receivedAt: Date.now() };
 }
 
 /** Registers which backend is working on a request of the session until its response is complete. */

@@ -24,8 +24,10 @@ import { holdBody, refuseOverLimit } from '../capacity.js';
 import { runBatch } from '../features/batch.js';
 import { isRead, refuseReadError } from '../message-reading.js';
 import type { Backend, HandleRequest, Ports } from '../ports.js';
+import { targetFacts } from '../record-facts.js';
 import { claimId } from '../request-context.js';
 import { callerOrRefusal } from '../stages.js';
+import { beginTrace, continueTrace } from '../trace.js';
 import {
   type AggregateContext,
   type BackendRequest,
@@ -60,6 +62,8 @@ export async function handleAggregateRequest(
   const aggregate = ports.aggregates.get(incoming.upstream);
   if (aggregate === undefined) return outgoing.send(404, {}, '');
   const record = openRecord(incoming, aggregate.versions);
+  const { tracing } = aggregate;
+  if (tracing !== undefined) beginTrace({ incoming, record }, tracing);
   const context: AggregateContext = {
     ...{ incoming, outgoing, ports, run, aggregate, record },
     admitted: undefined,
@@ -70,20 +74,32 @@ export async function handleAggregateRequest(
     const refusal = await runStages(context);
     if (refusal !== undefined) refuseAggregate(context, refusal);
   } catch (error) {
-    ports.audit.report(error, incoming.id);
+    ports.audit.report(error, incoming.id, record.trace);
     refuseAggregate(context, refuseWith('internal'));
   } finally {
     context.releaseId?.();
     if (!context.hasBackendRecords) ports.audit.closeRecord(record);
+    else if (record.trace?.isSampled === true) endSpan(context);
   }
+}
+
+/** Ends the span above those of the backends, whose records are the ones that count. */
+function endSpan({ record, admitted, ports }: AggregateContext): void {
+  fold(record, {
+    client: { era: admitted?.protocol.era, version: admitted?.version },
+    target: admitted && targetFacts(admitted),
+    decision: { verdict: 'allow', action: 'forwarded', stage: 'record' },
+  });
+  ports.audit.endSpan(record);
 }
 
 /** The stages in order: authentication, admission, routing to the backends. */
 async function runStages(context: AggregateContext): Promise<Refusal | undefined> {
-  const { incoming, outgoing, ports } = context;
+  const { incoming, outgoing, ports, aggregate } = context;
   const changesAtStart = ports.leases.countChanges();
   const caller = take(context, callerOrRefusal(context, await ports.identity.authenticate(incoming, outgoing)));
   if ('kind' in caller) return caller;
+  if (aggregate.tracing !== undefined) continueTrace(context, caller, aggregate.tracing);
   const callerKey = callerKeyOf(caller);
   const capacity = holdBody(incoming, callerKey);
   if (capacity === undefined) return refuseWith('overloaded');
@@ -157,8 +173,9 @@ function readBody({ incoming, ports }: AggregateContext, caller: string): ReadOu
 
 /** Admits the message only to find its backends. The backend's own pipeline run admits what is forwarded. */
 function admit(verified: VerifiedRequest, reading: JsonReading): AdmittedMessage | AdmittedArray | Refusal {
-  const { context } = verified;
+  const { context, principal } = verified;
   const { incoming, ports } = context;
+  const { tracing } = context.aggregate;
   const outcome = admitPost({
     headers: incoming.headers,
     repeated: incoming.repeated,
@@ -168,8 +185,11 @@ function admit(verified: VerifiedRequest, reading: JsonReading): AdmittedMessage
     openServerRequest: (id, session) =>
       findBackend(verified, session, (scope) => ports.sessions.serverRequests.open(id, scope))?.opened,
     openTask: (sealed) => findTask(verified, sealed)?.task,
+    isTraced: tracing !== undefined,
   });
   if (outcome.kind === 'error') return refuseProtocolError(outcome);
+  if (outcome.kind === 'admitted' && outcome.traceparent !== undefined && tracing !== undefined)
+    continueTrace(context, principal, tracing, { inMeta: outcome.traceparent });
   if (outcome.kind === 'admitted') context.admitted = outcome;
   return outcome;
 }

@@ -11,6 +11,7 @@ import { parseMessage } from '../../protocol/json/json.js';
 import type { RequestId } from '../../protocol/jsonrpc.js';
 import { notAcceptable } from '../../protocol/responses.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
+import type { TraceContext } from '../../protocol/trace-context.js';
 import type { Incoming, Outgoing, ResponseHeaders } from '../../protocol/transport.js';
 import { SESSION } from '../../protocol/versions/session.js';
 import { authorize, passThrough, type Stages } from '../authorization.js';
@@ -55,7 +56,7 @@ export async function runBatch(
   if (array.hasRequests) outgoing.open(200, STREAM_HEADERS);
   let status = ACCEPTED;
   for (const element of array.elements) {
-    const elementIncoming = elementOf(incoming, element, ports.audit.newDecisionId());
+    const elementIncoming = elementOf(incoming, element, ports.audit.newDecisionId(), record.trace);
     const collected = createElementOutgoing(outgoing, array.hasRequests ? idOf(element) : undefined);
     await run(elementIncoming, collected.outgoing, ports);
     status = Math.max(status, collected.status());
@@ -66,10 +67,12 @@ export async function runBatch(
   return undefined;
 }
 
-function elementOf(incoming: Incoming, element: string, id: string): Incoming {
+function elementOf(incoming: Incoming, element: string, id: string, trace: TraceContext | undefined): Incoming {
   return {
     ...incoming,
     id,
+    partOf: incoming.id,
+    trace: trace && { partOf: trace, isPassedOn: false },
     body: new TextEncoder().encode(element),
     // The batch keeps the concurrency slots for all of its elements, since they run one at a time.
     keepSlots: undefined,

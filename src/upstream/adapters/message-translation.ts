@@ -186,6 +186,8 @@ export type RequestEnvelope = {
   readonly capabilities: JsonObject;
   readonly clientInfo: JsonObject;
   readonly logLevel: string | undefined;
+  /** The trace of the request, which every stateless request names. */
+  readonly traceparent?: string | undefined;
 };
 
 /** The retry of a request after input was required: a new id, the responses, and the server's state. */
@@ -275,12 +277,13 @@ function withInputRetry(text: string, { id, responses, state }: InputRetry): str
   return changeMembers(answered, { path: [], set: { id } });
 }
 
-function envelopeOf({ capabilities, clientInfo, logLevel }: RequestEnvelope): JsonObject {
+function envelopeOf({ capabilities, clientInfo, logLevel, traceparent }: RequestEnvelope): JsonObject {
   return {
     [`${META}protocolVersion`]: VERSION,
     [`${META}clientCapabilities`]: capabilities,
     [`${META}clientInfo`]: clientInfo,
     ...(logLevel === undefined ? {} : { [`${META}logLevel`]: logLevel }),
+    ...(traceparent === undefined ? {} : { traceparent }),
   };
 }
 

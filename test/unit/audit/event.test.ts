@@ -46,7 +46,10 @@ describe('decisionEvent and outcomeEvent', () => {
   const full = () =>
     sampleRecord({
       findings: [finding],
-      trace: { traceId: '1'.repeat(32), spanId: '2'.repeat(16) },
+      trace: {
+        ...{ traceId: '1'.repeat(32), spanId: '2'.repeat(16), parentId: undefined, upstreamSpanId: '3'.repeat(16) },
+        ...{ isSampled: true, isCallers: false, links: [] },
+      },
     });
   const namesOf = (event: EventText): string => Object.keys(parsed(event)).join(' ');
   /** A record whose decision has been written. */

@@ -21,6 +21,7 @@ const ISSUER: IssuerSettings = {
   introspection: undefined,
   claims: { client: ['client_id', 'azp'], scope: ['scope', 'scp'], groups: ['groups'] },
   impliedScopes: {},
+  traceContext: 'replaced',
 };
 const GOOD = {
   iss: ISSUER.issuer,

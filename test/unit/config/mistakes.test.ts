@@ -367,7 +367,7 @@ const ROWS: readonly Row[] = [
   {
     name: '38 tracing',
     edit: append(PATHS.gateway, 'tracing: {otlp: {endpoint: http://127.0.0.1:4318}}\n'),
-    lines: ['g:23:1 error "tracing" is not available in this version'],
+    lines: ['g:23:11 error the key "url" is missing', 'g:23:18 error unknown key "endpoint"'],
   },
   {
     name: '39 the mode shadow',

@@ -406,9 +406,10 @@ describe('a complete response', () => {
     });
     const { text } = await ask(call('{}'));
     const [head = '', rest = ''] = text.split('\r\n\r\n');
-    expect(head.split('\r\n').slice(0, 5)).toEqual([
+    expect(head.split('\r\n').slice(0, 6)).toEqual([
       'HTTP/1.1 200 OK',
       'x-first: 1',
+      expect.stringMatching(/^sallyport-decision: [0-9a-f-]{36}$/),
       'content-type: application/json',
       'mcp-session-id: a',
       'content-length: 8',
@@ -422,7 +423,7 @@ describe('a complete response', () => {
       outgoing.send(statuses.shift() ?? 0, {}, '');
     });
     const accepted = await ask(call('{}'));
-    expect(accepted.text).toMatch(/^HTTP\/1\.1 202 Accepted\r\ncontent-length: 0\r\n/);
+    expect(accepted.text).toMatch(/^HTTP\/1\.1 202 Accepted\r\nsallyport-decision: \S+\r\ncontent-length: 0\r\n/);
     expect(accepted.text).not.toMatch(/content-type/i);
     const empty = await ask(call('{}'), (text) => text.endsWith('\r\n\r\n'));
     expect(empty.text).toMatch(/^HTTP\/1\.1 204 No Content\r\n/);

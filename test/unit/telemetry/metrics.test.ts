@@ -219,6 +219,7 @@ describe('createMetrics', () => {
     emitTo(metrics, 'auditDelivered', { sink: 'siem', result: 'delivered', count: 2 });
     emitTo(metrics, 'auditDeliveryChecked', { sink: 'siem', waitingBytes: 3, lagSeconds: 4 });
     emitTo(metrics, 'approval', { change: 'granted', approval: sampleApproval(), answer: sampleAnswer() });
+    emitTo(metrics, 'spans', { outcome: 'dropped', count: 7 });
     emitTo(metrics, 'reviewersNotified', {
       webhook: 'team',
       outcome: 'delivered',
@@ -253,6 +254,7 @@ describe('createMetrics', () => {
       'sallyport_approvals_waiting{party="reviewer"}': 3,
       'sallyport_approvals_oldest_waiting_seconds{party="reviewer"}': 1.5,
       'sallyport_approvals_total{party="reviewer",outcome="granted"}': 1,
+      'sallyport_trace_spans_total{outcome="dropped"}': 7,
       'sallyport_build_info{version="0.1.0",node="v20"}': 1,
     };
     for (const [name, value] of Object.entries(expected)) {

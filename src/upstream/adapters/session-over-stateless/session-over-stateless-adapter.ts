@@ -316,9 +316,10 @@ async function send(request: Request): Promise<ForwardOutcome> {
   const { dependencies, authorized, caller, mirrored, id, sessionState, cancellation } = request;
   const { admitted } = authorized;
   const isHandshake = admitted.rule.method === 'initialize';
-  const envelope = isHandshake
+  const declared = isHandshake
     ? handshakeEnvelope(dependencies.gatewayVersion, authorized)
     : envelopeOf(dependencies.gatewayVersion, admitted, sessionState?.logLevel);
+  const envelope = caller.traceparent === undefined ? declared : { ...declared, traceparent: caller.traceparent };
   const form = isHandshake ? discoverForm(id, envelope) : statelessForm(admitted, envelope, mirrored);
   sessionState?.running.set(id, cancellation);
   const outcome = await dependencies.client.forwardAs(authorized, caller, form, cancellation, false);

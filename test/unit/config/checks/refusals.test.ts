@@ -371,13 +371,6 @@ describe('[POL-06] policies that are not enforced', () => {
 describe('[C-11] what is read and refused', () => {
   const upstream = (text: string): string => swap('[corp]', `[corp]\n    ${text}`);
 
-  it.each([['tracing', `${GOOD}tracing: {otlp: {env: OTLP}}\n`, '13:1', '"tracing"']])(
-    '%s',
-    (_, text, place, subject) => {
-      expect(diagnosticLines(text)).toEqual([`${place} error ${subject} is not available in this version`]);
-    },
-  );
-
   it('accepts tls where it is empty', () => expect(diagnosticLines(upstream('tls: {}'))).toEqual([]));
 });
 
