@@ -533,7 +533,7 @@ function assemble(
   });
   webhooks.use(settings.webhooks);
   const traces = createTraceExport({
-    ...{ build, ring, emit: observability.emit, instance: observability.instance },
+    ...{ build, ring, emit: observability.emit, replica: observability.replica },
     open: (ca) => createGuardedFetch({ isOwnListener, tls: { ca } }),
   });
   traces.use(settings.tracing);

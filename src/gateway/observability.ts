@@ -24,8 +24,8 @@ export type Observability = Pick<Events, 'emit' | 'listen'> & {
   readonly metrics: Metrics;
   readonly controls: Controls;
   readonly audit: Audit;
-  /** Name of this run of the gateway. */
-  readonly instance: string;
+  /** Which gateway this is, as in the audit log. */
+  readonly replica: { readonly instance: string; readonly host: string };
   /** Present where the admin listener is configured, which shows them. */
   readonly recent: RecentDecisions | undefined;
   /** Why a sink fails; `undefined` while all work. */
@@ -51,14 +51,15 @@ export function createObservability({ settings, hashes }: Version, ports: Observ
   const metrics = createMetrics(settings, build);
   const run = randomUUID();
   const host = hostname();
+  // No two gateways of a host listen on one port.
+  const replica = { instance: `${host}:${settings.listeners.data.port}`, host, run };
   let auditFailure: string | undefined;
   let auditWarning: string | undefined;
   const recent = settings.admin === undefined ? undefined : createRecentDecisions();
   const audit = createAudit({
     recent,
     settings: settings.audit,
-    // No two gateways of a host listen on one port.
-    replica: { instance: `${host}:${settings.listeners.data.port}`, host, run },
+    replica,
     version: build.version,
     versions: hashes,
     signer: ring,
@@ -100,7 +101,7 @@ export function createObservability({ settings, hashes }: Version, ports: Observ
     recordApproval: audit.approval,
     controls,
     audit,
-    instance,
+    replica,
     recent,
     auditError: () => auditFailure,
     auditWarning: () => auditWarning,

@@ -15,8 +15,8 @@ type TraceExportPorts = {
   readonly emit: Emit;
   readonly ring: Pick<KeyRing, 'hmac'>;
   readonly build: Build;
-  /** Name of this run of the gateway, as in the audit log. */
-  readonly instance: string;
+  /** Which gateway this is, as in the audit log. */
+  readonly replica: { readonly instance: string; readonly host: string };
 };
 
 export type TraceExport = {
@@ -40,7 +40,7 @@ export function createTraceExport(ports: TraceExportPorts): TraceExport {
   let current: { readonly key: string; readonly spans: SpanExport; close(): Promise<void> } | undefined;
 
   function create(key: string, settings: TracingSettings): NonNullable<typeof current> {
-    const { emit, ring, build, instance } = ports;
+    const { emit, ring, build, replica } = ports;
     const { callers, otlp } = settings;
     const connection = ports.open(otlp.ca);
     const spans = createSpanExport({
@@ -54,7 +54,8 @@ export function createTraceExport(ports: TraceExportPorts): TraceExport {
       resource: {
         'service.name': 'sallyport',
         'service.version': build.version,
-        'service.instance.id': instance,
+        'service.instance.id': replica.instance,
+        'host.name': replica.host,
       },
       version: build.version,
     });
