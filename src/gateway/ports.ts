@@ -14,6 +14,7 @@ import type { Emit } from '../policy/events.js';
 import type { ReplayOutcome, ReplayStore, RunningRequest } from '../policy/obligations.js';
 import { ownerKey } from '../policy/principal.js';
 import type { Sealed, SealedRequests, SessionScope } from '../policy/sealed-types.js';
+import { endsOrAnswers } from '../protocol/admitted-request.js';
 import type { RequestId } from '../protocol/jsonrpc.js';
 import type { ClientEnd } from '../protocol/transport.js';
 import { handleAggregateRequest } from '../proxy/aggregate/pipeline.js';
@@ -142,6 +143,11 @@ export function createDispatcher(ports: Ports, emit: Emit): DataServerPorts['han
 
 /** A reload may have removed the upstream since the message was allowed. */
 const NOT_RUNNING = { kind: 'error', reason: 'upstream-unavailable' } as const;
+/** It answers no ping either, which is tried again until it does. */
+const HANGING = {
+  ...NOT_RUNNING,
+  detail: 'not sent, because the upstream hangs: a request timed out, and so does every ping of the gateway since',
+} as const;
 
 /**
  * The port that leads to the upstreams: it finds an upstream's runtime, lets it choose the adapter, and passes on what
@@ -171,10 +177,16 @@ function createUpstreamPort(
     confirmForms: (upstream, ...page) => findRuntime(upstream)?.confirmForms(...page),
     scanPage: (upstream, kind, definitions) => runtimeOf(upstream).scan.scanPage(kind, definitions),
     noteListChanged: (upstream) => runtimeOf(upstream).noteListChanged(),
-    noteUnavailable: (upstream) => findRuntime(upstream)?.noteUnavailable(),
+    noteUnavailable(upstream, isTimeout = false) {
+      const runtime = findRuntime(upstream);
+      if (isTimeout) runtime?.breaker.noteTimeout();
+      else runtime?.noteUnavailable();
+    },
     forward(upstream, request) {
       const runtime = findRuntime(upstream);
       if (runtime === undefined) return Promise.resolve(NOT_RUNNING);
+      // What ends or answers something in progress is sent all the same.
+      if (runtime.breaker.isOpen() && !endsOrAnswers(request.authorized.admitted)) return Promise.resolve(HANGING);
       const snapshot = snapshotOf(runtime);
       return runtime.adapters.forMessage(request.authorized.admitted, snapshot).forward(request, snapshot);
     },

@@ -49,6 +49,8 @@ export type GatewayEvents = {
   readonly unlisted: AtUpstream & { readonly url: string; readonly detail: string };
   readonly partlyListed: AtUpstream & { readonly detail: string };
   readonly sessionReopened: AtUpstream;
+  /** Whether requests of callers are refused because the upstream answers neither them nor pings. */
+  readonly hanging: AtUpstream & { readonly isHanging: boolean };
   readonly connectionFailed: AtUpstream & { readonly what: 'credentials' | 'connection'; readonly detail: string };
   readonly issuerIncomplete: { readonly issuer: string; readonly detail: string };
   /** Nobody of this issuer can log in to answer for a call. */

@@ -193,8 +193,9 @@ async function forward(
   noteExchange(call.record, startedMs, performance.now() - startedMs);
   if (outcome.kind !== 'error') return measureWaits(call.record, outcome);
   const { reason, detail } = outcome;
-  if (reason === 'upstream-unavailable' && call.wait?.isCancelled !== true)
-    call.ports.upstreams.noteUnavailable(upstream);
+  const isTimeout = reason === 'upstream-timeout';
+  if ((isTimeout || reason === 'upstream-unavailable') && call.wait?.isCancelled !== true)
+    call.ports.upstreams.noteUnavailable(upstream, isTimeout);
   return reason === 'unknown-session'
     ? endSessionOf(call, 'the upstream no longer speaks the revision of this session')
     : refuseWith(reason, { detail });

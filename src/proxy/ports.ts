@@ -291,7 +291,7 @@ export type UpstreamPort = {
   /** Handles a list-changed notification of the upstream; resolves when the definitions were verified again. */
   noteListChanged(upstream: string): Promise<void>;
   /** A request found the upstream unavailable, so that its definitions have to be listed anew. */
-  noteUnavailable(upstream: string): void;
+  noteUnavailable(upstream: string, isTimeout?: boolean): void;
   forward(upstream: string, request: OutboundRequest): Promise<RoutedOutcome>;
   openStream(upstream: string, stream: OutboundStream): Promise<ForwardOutcome>;
   /** Opens a legacy SSE stream and waits until the server has named its message endpoint. */

@@ -117,6 +117,7 @@ type UpstreamStatus = {
   observed(): object | undefined;
   isFresh(): boolean;
   isUp(): boolean;
+  readonly breaker?: { isOpen(): boolean };
   /** What of the last listings could not be read, one clause each. */
   listingNotes(): readonly string[];
 };
@@ -198,7 +199,7 @@ export function refreshControls(controls: Controls, emit: Emit, sources: Control
   for (const upstream of settings.upstreams.values()) {
     setAudience(controls, upstream);
     setBinding(controls, upstream);
-    setConnection(controls, upstream, settings);
+    setConnection(controls, upstream, sources);
   }
   for (const profile of settings.profiles.values()) if (isProfileUsed(settings, profile)) setProfile(controls, profile);
   for (const runtime of sources.runtimes.all()) {
@@ -430,13 +431,23 @@ const CONNECTION_WEAKNESSES: { readonly [weakness in Weakness]: string } = {
   sidecar: 'on loopback beside a public publicUrl: whatever listens on that loopback port is taken for the server',
 };
 
-function setConnection(controls: Controls, upstream: UpstreamSettings, settings: Settings): void {
+function setConnection(
+  controls: Controls,
+  upstream: UpstreamSettings,
+  { settings, runtimes }: Pick<ControlSources, 'settings' | 'runtimes'>,
+): void {
   // A Unix socket is no network.
   const weakness = upstream.socket === undefined ? weaknessOf([upstream.url], upstream, settings) : undefined;
   const control = `upstream-connection:${upstream.name}` as const;
-  if (weakness === undefined) controls.set(control, 'armed');
-  else controls.set(control, 'degraded', CONNECTION_WEAKNESSES[weakness]);
+  const reasons = [
+    ...(runtimes.get(upstream.name)?.breaker?.isOpen() === true ? [HANGING] : []),
+    ...(weakness === undefined ? [] : [CONNECTION_WEAKNESSES[weakness]]),
+  ];
+  controls.set(control, reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; '));
 }
+
+/** Why requests to an upstream are refused at once. */
+const HANGING = 'requests are refused at once, because the upstream answers neither them nor pings of the gateway';
 
 function setIssuers(controls: Controls, emit: Emit, { identity, settings }: ControlSources): void {
   for (const [name, { state, failure, lastSuccessAt }] of identity.statuses()) {

@@ -98,6 +98,10 @@ export function createLogListeners(log: Log, mask: MaskText): Listeners {
     },
     unlisted: (fields) => log.write('warn', 'upstream could not be listed', fields),
     partlyListed: (fields) => log.write('warn', 'part of a listing cannot be used', fields),
+    hanging({ upstream, isHanging }) {
+      if (isHanging) log.write('warn', 'upstream hangs: requests are refused at once until it answers', { upstream });
+      else log.write('info', 'upstream no longer hangs', { upstream });
+    },
     sessionReopened: (fields) => log.write('info', 'session was lost by the upstream and opened anew', fields),
     connectionFailed: ({ what, ...fields }) => log.write('error', CONNECTION_LINES[what], fields),
     loginImpossible: (fields) => log.write('warn', 'nobody can log in to answer an approval', fields),

@@ -99,6 +99,11 @@ export const METRICS = {
     help: '1 if the last listing of the upstream succeeded, otherwise 0.',
     labels: ['upstream'],
   },
+  sallyport_upstream_hanging: {
+    kind: 'gauge',
+    help: '1 while requests to the upstream are refused at once because it answers neither them nor pings of the gateway.',
+    labels: ['upstream'],
+  },
   sallyport_jwks_last_success_timestamp_seconds: {
     kind: 'gauge',
     help: 'Time of the last successful fetch of the key set of an issuer.',

@@ -339,7 +339,13 @@ export function createMetrics(
     spans: ({ outcome, count }) => families.sallyport_trace_spans_total.write(count, outcome),
     reviewersNotified: ({ outcome }) => families.sallyport_approval_messages_total.write(1, outcome),
     unauthenticated: ({ reason }) => families.sallyport_auth_failures_total.write(1, isReason(reason) ? reason : OTHER),
-    listed: ({ upstream }) => families.sallyport_upstream_up.write(1, upstreamLabel(upstream)),
+    listed({ upstream }) {
+      families.sallyport_upstream_up.write(1, upstreamLabel(upstream));
+      // What was listed answers.
+      families.sallyport_upstream_hanging.write(0, upstreamLabel(upstream));
+    },
+    hanging: ({ upstream, isHanging }) =>
+      families.sallyport_upstream_hanging.write(isHanging ? 1 : 0, upstreamLabel(upstream)),
     unlisted: ({ upstream }) => families.sallyport_upstream_up.write(0, upstreamLabel(upstream)),
     keysFetched: ({ issuer, atSeconds }) =>
       families.sallyport_jwks_last_success_timestamp_seconds.write(atSeconds, issuers.has(issuer) ? issuer : OTHER),

@@ -159,13 +159,15 @@ export type UpstreamClient = {
   endSession(session: SessionRef, caller: Caller): Promise<ForwardOutcome>;
   /** Sends a request of the gateway's own; it carries no text of a principal. */
   request(gatewayRequest: GatewayRequest): Promise<ForwardOutcome>;
+  /** How many responses have come so far, to callers and to the gateway. */
+  countResponses(): number;
   /** Breaks off what callers have in progress; only the gateway's own requests can be sent from then on. */
   abortCalls(): void;
   close(): Promise<void>;
 };
 
 /** A client of an upstream that appears to speak Streamable HTTP, with sessions or without. */
-export type SessionUpstream = Omit<UpstreamClient, 'openLegacyStream' | 'abortCalls'>;
+export type SessionUpstream = Omit<UpstreamClient, 'openLegacyStream' | 'abortCalls' | 'countResponses'>;
 
 type OutboundRequest = {
   readonly caller: CallerOrGateway;
@@ -196,6 +198,8 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   /** For what the gateway sends in sessions, and for their ends: calls and handshakes may wait for them. */
   const receipts = new Pool(url.origin, { ...poolOptions, connections: limits.concurrency });
 
+  let responses = 0;
+
   /** INVARIANT: the configured credential is obtained first; without it nothing is sent. */
   function dispatch(pool: Pool, sent: OutboundRequest, signal?: DisconnectSignal): Promise<ForwardOutcome> {
     const credentials = presenter.present(sent.caller);
@@ -216,6 +220,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
     return new Promise((resolve) => {
       if (signal?.aborted === true) return resolve({ kind: 'error', reason: 'upstream-unavailable' });
       const settleOnce = (outcome: ForwardOutcome): void => {
+        if (outcome.kind === 'response') responses += 1;
         if (isCredentialRejected(outcome)) presenter.reportRejected(caller, credentials);
         resolve(checkResponse(outcome, url));
       };
@@ -284,6 +289,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       const pool = isOneWay ? receipts : gatewayPool;
       return dispatch(pool, { caller, method, target, headers, body }, AbortSignal.timeout(timeoutMs));
     },
+    countResponses: () => responses,
     abortCalls() {
       for (const pool of [calls, streams]) pool.destroy().catch(() => undefined);
     },

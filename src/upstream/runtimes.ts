@@ -47,6 +47,7 @@ import {
   type SessionMessage,
 } from './adapters/session-over-stateless/session-state.js';
 import { createStatelessClients } from './adapters/stateless-over-session/stateless-over-session-adapter.js';
+import { type Breaker, createBreaker } from './breaker.js';
 import type { UpstreamClient } from './client.js';
 import {
   type ConnectionPorts,
@@ -147,6 +148,8 @@ export type UpstreamRuntime = {
   noteListChanged(): Promise<void>;
   /** A request found the upstream unavailable: what answers after this may not be what was listed. */
   noteUnavailable(): void;
+  /** Whether requests of callers are refused because the upstream hangs. */
+  readonly breaker: Pick<Breaker, 'isOpen' | 'noteTimeout'>;
   close(): Promise<void>;
 };
 
@@ -176,6 +179,8 @@ type RuntimePorts = ConnectionPorts &
     readonly onNotes: (notes: readonly string[]) => void;
     /** A session of an aggregate's client was opened anew, because the upstream had lost it. */
     readonly onReopened: () => void;
+    /** It hangs, or no longer does. */
+    readonly onHanging: (isHanging: boolean) => void;
   };
 
 /** After a report the next waits for this many times as long as that one took, so that reports take 10 % of the loop. */
@@ -310,6 +315,25 @@ function createConfirmation(
   };
 }
 
+/** A server that is alive answers a ping sooner than most calls. */
+const MAX_PING_MS = 5_000;
+const TIMER_TOLERANCE_MS = 5;
+
+/** Resolves with false only if nothing answers in time; an error, and no connection, is an answer. */
+async function pingUpstream(client: Pick<UpstreamClient, 'request'>, timeoutMs: number): Promise<boolean> {
+  const startedMs = performance.now();
+  const outcome = await client.request({
+    ...{ caller: 'gateway', method: 'POST', timeoutMs, isOneWay: true, body: PING },
+    headers: { accept: 'application/json, text/event-stream', 'content-type': 'application/json' },
+  });
+  // What is given up after the timeout has no reason of its own.
+  if (outcome.kind === 'error') return performance.now() - startedMs < timeoutMs - TIMER_TOLERANCE_MS;
+  outcome.release();
+  return true;
+}
+
+const PING = '{"jsonrpc":"2.0","id":0,"method":"ping"}';
+
 /** Starts an upstream: from now on it is listed periodically. Connects to nothing before the first listing. */
 function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): UpstreamRuntime {
   const { now } = ports;
@@ -413,7 +437,10 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
         // Before anything is reported, so that what is trusted is not reported as new.
         if (next !== undefined) firstUse.observe(next);
         setObserved(next);
-        if (lister.isUp()) ports.onListed(runtime);
+        if (lister.isUp()) {
+          breaker.noteListed();
+          ports.onListed(runtime);
+        }
         messageReader.loopScheduler.recordTime(startedMs);
       },
       onProfileGone(clientProfile) {
@@ -424,6 +451,11 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
       onFailure: (_era, failure) => ports.onFailure(runtime, failure),
     },
   );
+  const breaker = createBreaker({
+    ping: () => pingUpstream(client, Math.min(limits.handshakeTimeoutMs, MAX_PING_MS)),
+    countResponses: client.countResponses,
+    onChange: ports.onHanging,
+  });
   const confirm = createConfirmation(pinning, now, () => lister.verifyNow());
   const runtime: UpstreamRuntime = {
     settings,
@@ -480,7 +512,9 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
       // While listings fail, the timer tries again.
       if (lister.isUp()) lister.noteListChanged().catch(() => undefined);
     },
+    breaker,
     async close() {
+      breaker.close();
       observedReport.close();
       await lister.close();
       await translation.stateless.close();
@@ -534,6 +568,7 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
         isReachable = true;
       },
       onReopened: () => emit('sessionReopened', { upstream: settings.name }),
+      onHanging: (isHanging) => emit('hanging', { upstream: settings.name, isHanging }),
       onNotes(notes) {
         for (const detail of notes) emit('partlyListed', { upstream: settings.name, detail });
       },

@@ -88,6 +88,7 @@ describe('[E-43] a gateway that is told to end', () => {
     expect(stream?.isOver()).toBe(false);
     await ended;
     await expect.poll(() => [stream?.isOver(), stream?.isCut()], PATIENT).toEqual([true, false]);
+    expect((await rig.gateway.audit()).flatMap(({ decision }) => decision?.reasons ?? [])).toEqual([]);
     await rig.close();
   });
 

@@ -124,6 +124,7 @@ export async function startDeployment(upstreamUrl: string): Promise<Deployment> 
   const redis = await startRedisServer();
   const issuer = await startTestIssuer();
   const running = new Set<Replica>();
+  let pins: Promise<void> | undefined;
   let balanced: readonly Replica[] = [];
   let ready: readonly Replica[] = [];
   let turn = 0;
@@ -162,7 +163,8 @@ state: {type: redis, url: {env: REDIS_URL}, commandTimeout: 300ms, ${options.sta
 ${options.more ?? ''}
 `,
     );
-    if (running.size === 0) await fetchPins(file, { REDIS_URL: url.href });
+    pins ??= fetchPins(file, { REDIS_URL: url.href });
+    await pins;
     const served = startSallyport(['serve', '-c', file], folder, { REDIS_URL: url.href });
     const opsUrl = `http://127.0.0.1:${ops}`;
     const replica: Replica = {

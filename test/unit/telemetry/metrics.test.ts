@@ -208,6 +208,8 @@ describe('createMetrics', () => {
     emitTo(metrics, 'drifted', driftOf('github', 'description'));
     emitTo(metrics, 'filesRead', { areValid: false, unsigned: ['github'], hashes: { config: 'c2' }, isPending: true });
     emitTo(metrics, 'listed', { upstream: 'github' });
+    emitTo(metrics, 'hanging', { upstream: 'github', isHanging: true });
+    emitTo(metrics, 'readinessChanged', { isReady: true, detail: '', isExpected: false });
     emitTo(metrics, 'keysFetched', { issuer: 'corp', atSeconds: 1_800_000_000 });
     emitTo(metrics, 'reloaded', { why: 'the files have errors', diagnostics: [], waiting: undefined });
     emitTo(metrics, 'configured', { ...names, hashes: HASHES });
@@ -244,6 +246,8 @@ describe('createMetrics', () => {
       'sallyport_inflight_requests{upstream="github"}': 1,
       'sallyport_open_streams{upstream="github"}': 1,
       'sallyport_upstream_up{upstream="github"}': 1,
+      'sallyport_upstream_hanging{upstream="github"}': 1,
+      sallyport_ready: 1,
       'sallyport_jwks_last_success_timestamp_seconds{issuer="corp"}': 1_800_000_000,
       'sallyport_config_reloads_total{result="rejected"}': 1,
       'sallyport_config_info{config_hash="a",policy_hash="b",pins_hash="c"}': 1,

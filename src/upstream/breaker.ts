@@ -1,0 +1,74 @@
+// Fails calls to an upstream that hangs at once, so that each does not wait for its whole timeout. It opens only when a
+// caller's request has timed out, a ping of the gateway's own times out too, and nothing else has answered meanwhile:
+// what one caller makes slow, and whatever an upstream answers, opens it for nobody. Further pings close it.
+
+/** Milliseconds between the pings while it is open; the last repeats. */
+const PAUSES_MS = [1_000, 2_000, 5_000, 10_000] as const;
+const LONGEST_PAUSE_MS = 10_000;
+
+export type Breaker = {
+  /** While true, requests of callers are not sent. */
+  isOpen(): boolean;
+  /** A request of a caller was not answered in time. */
+  noteTimeout(): void;
+  /** It was listed, so it answers. */
+  noteListed(): void;
+  /** Pings no more. */
+  close(): void;
+};
+
+type BreakerPorts = {
+  /** Resolves with false only if nothing answered in time. Never rejects. */
+  readonly ping: () => Promise<boolean>;
+  /** How many responses have come from the upstream so far, to whomever. */
+  readonly countResponses: () => number;
+  readonly onChange: (isOpen: boolean) => void;
+};
+
+export function createBreaker({ ping, countResponses, onChange }: BreakerPorts): Breaker {
+  let isOpen = false;
+  let isPinging = false;
+  let isClosed = false;
+  let failures = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  function set(next: boolean): void {
+    if (isOpen === next) return;
+    isOpen = next;
+    onChange(next);
+  }
+
+  async function probe(): Promise<void> {
+    isPinging = true;
+    const before = countResponses();
+    const isAnswered = (await ping()) || countResponses() !== before;
+    isPinging = false;
+    if (isClosed) return;
+    set(!isAnswered);
+    if (isAnswered) {
+      failures = 0;
+      return;
+    }
+    timer = setTimeout(() => void probe(), PAUSES_MS[failures] ?? LONGEST_PAUSE_MS).unref();
+    failures += 1;
+  }
+
+  return {
+    isOpen: () => isOpen,
+    noteTimeout() {
+      if (isOpen || isPinging || isClosed) return;
+      void probe();
+    },
+    noteListed() {
+      if (!isOpen) return;
+      clearTimeout(timer);
+      failures = 0;
+      set(false);
+    },
+    close() {
+      isClosed = true;
+      clearTimeout(timer);
+      set(false);
+    },
+  };
+}
