@@ -29,7 +29,6 @@ import {
   type ShownApproval,
   stateOf,
 } from '../policy/approval.js';
-import type { Actor } from '../policy/principal.js';
 import { approvalLink, readApprovalPath } from './link.js';
 import { approvalView, partView, readViewQuery } from './view.js';
 
@@ -41,7 +40,6 @@ const MAX_LOGIN_AGE_MS = MAX_LOGIN_AGE_SECONDS * 1000;
 export type ApprovalSession = ApprovalPerson & {
   readonly id: string;
   readonly issuerName: string;
-  readonly actors: readonly Actor[];
   /** When the ID token was issued, and when the person logged in, in milliseconds since the epoch. */
   readonly issuedAtMs: number;
   readonly authTimeMs: number;
@@ -199,10 +197,19 @@ ${other}
       const [status, text] = FAILURES[outcome.kind];
       return failed(status, 'Login failed', text, { cookies: [clear], link });
     }
-    const { authTimeMs = 0, subject, match, actors, issuedAtMs } = outcome;
+    return takeLogin(issuer, outcome, link, clear);
+  }
+
+  function takeLogin(issuer: string, outcome: VerifiedLogin, link: string, clear: string): PlainResponse {
+    // What somebody says who acts for the person is not what the person says.
+    if (outcome.actors.length > 0) {
+      ports.onLoginRefused(issuer, ACTED_FOR_DETAIL);
+      return failed(403, 'Login failed', ACTED_FOR, { cookies: [clear], link });
+    }
+    const { authTimeMs = 0, subject, match, issuedAtMs } = outcome;
     // INVARIANT: a session has a new id, so that nobody can choose or know it before the login.
     const session = {
-      ...{ id: randomUUID(), issuerName: issuer, issuer: outcome.issuer, subject, match, actors },
+      ...{ id: randomUUID(), issuerName: issuer, issuer: outcome.issuer, subject, match },
       ...{ issuedAtMs, authTimeMs },
     };
     const sealed = ports.sealSession(session, authTimeMs + MAX_LOGIN_AGE_MS);
@@ -328,6 +335,10 @@ const REFUSED_LOGINS = {
 } as const;
 const NO_AUTH_TIME_DETAIL =
   'the ID token does not say when the person logged in (auth_time), so that nobody can answer: have the issuer add it';
+
+const ACTED_FOR_DETAIL = 'the ID token says that somebody acts for the person (act), who has to answer in person';
+const ACTED_FOR =
+  'The issuer says that somebody else acts for you. Only you can answer here: log out there, and log in yourself.';
 
 const FAILURES = {
   used: [400, NO_LOGIN_PENDING],

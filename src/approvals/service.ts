@@ -429,8 +429,13 @@ function isSameUnderRules(one: ApprovalSubject, other: ApprovalSubject): boolean
 }
 
 /** The call, whatever is pinned and whatever the rules say by now. */
-function keyOf({ caller, upstream, method, name, digest }: ApprovalSubject): string {
-  return JSON.stringify([...callerTermsOf(caller), upstream, method, name, digest]);
+function keyOf({ caller, upstream, method, name, digest, isTask }: ApprovalSubject): string {
+  return JSON.stringify([...callerTermsOf(caller), upstream, method, name, digest, ...taskTermsOf(isTask)]);
+}
+
+/** Without a task, the key is what it was before there were any, so that what waits is found after an update. */
+function taskTermsOf(isTask: boolean | undefined): readonly string[] {
+  return isTask === true ? ['task'] : [];
 }
 
 function rememberKeyOf({
@@ -438,6 +443,7 @@ function rememberKeyOf({
   upstream,
   method,
   name,
+  isTask,
   remembered,
   pin,
   rules,
@@ -447,6 +453,7 @@ function rememberKeyOf({
     'remembered',
     ...callerTermsOf(caller),
     ...[upstream, method, name, pin ?? null, rules, remembered],
+    ...taskTermsOf(isTask),
   ]);
 }
 

@@ -114,7 +114,7 @@ export function approvalView(approval: ShownApproval, query: ViewQuery, nowMs: n
 <h2>What is asked</h2>
 <dl class="facts">
 <dt>Upstream</dt><dd>${foreignName(subject.upstream)}</dd>
-<dt>Request</dt><dd><code>${foreign(subject.method)}</code></dd>
+<dt>Request</dt><dd><code>${foreign(subject.method)}</code>${subject.isTask === true ? ', as a task' : ''}</dd>
 <dt>${nounOf(subject.method)}</dt><dd>${nameText(subject.name)}</dd>
 <dt>Why a person is asked</dt><dd>${demand.reasons.length === 0 ? 'The rule gives no reason.' : listOf(demand.reasons.map((reason) => foreign(reason, LONG)))}</dd>
 <dt>Rules</dt><dd>${listOf(demand.rules.map((rule) => html`<code>${foreign(rule, LONG)}</code>`))}</dd>

@@ -70,10 +70,10 @@ export function createCallerPage(sources: CallerPageSources): NonNullable<DataSe
     openLogin: (sealed) => LOGIN.open(ring, [], sealed, now()),
     formToken: (session, approval) => ring.hmac(FORM_PURPOSE, JSON.stringify([session, approval])),
     useState: async (used, expiresAtMs) => state.replays.useOnce(ring.hmac(STATE_PURPOSE, used), expiresAtMs, OWNER),
-    isShut({ issuerName, issuer: issuerUrl, subject, actors, issuedAtMs }) {
+    isShut({ issuerName, issuer: issuerUrl, subject, issuedAtMs }) {
       const { issuer, login } = identity().issuers.get(issuerName) ?? {};
       if (login === undefined || issuer !== issuerUrl) return true;
-      return state.revocations.isLoginShut({ issuerUrl, subject, client: login.clientId, actors }, issuedAtMs);
+      return state.revocations.isLoginShut({ issuerUrl, subject, client: login.clientId, actors: [] }, issuedAtMs);
     },
     onLoginImpossible: (issuer, detail) => emit('loginImpossible', { issuer, detail }),
     onLoginRefused: boundedRefusals(emit, now),

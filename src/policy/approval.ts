@@ -58,6 +58,8 @@ export type ApprovalSubject = {
   readonly method: string;
   /** The tool, prompt or URI; the kind of a server request. */
   readonly name: string;
+  /** The call asks for a task (MCP 2025-11-25), which is another request than the same call without. */
+  readonly isTask?: boolean | undefined;
   /** Keyed digest of the arguments as they would be forwarded: for records, which never hold another. */
   readonly args: string;
   /** SHA-256 of the same, by which an approval is found: it outlives a rotation of the gateway's keys. */

@@ -206,6 +206,7 @@ function questionOf(
     upstream: incoming.upstream,
     method: admitted.rule.method,
     name: nameOf(admitted.target) ?? '',
+    isTask: admitted.mayBecomeTask && admitted.protocol.tasks?.areRequested === true,
     args: ports.audit.keyedHash('arguments', form),
     digest: digestOf(form),
     remembered: demand.caller?.remember && digestOf(same === undefined ? form : namedIn(sent, same)),

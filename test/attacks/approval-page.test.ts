@@ -140,6 +140,18 @@ describe('a login', () => {
   });
 
   it.each([
+    ['for the caller', [{ issuer: 'https://idp.example.com', subject: 'agent-7' }]],
+    ['for another', [{ issuer: 'https://idp.example.com', subject: 'ann' }]],
+  ])('in which somebody acts %s opens nothing, with a cause', async (who, actors) => {
+    const { id } = rig.add();
+    ending = () => verifiedNow({ actors, subject: who === 'for the caller' ? 'ann' : 'bob' });
+    const { browser, page } = await logInAt(rig.linkOf(id));
+    expect([page.status, page.body.includes('somebody else acts for you')]).toEqual([403, true]);
+    expect((await browser.open(rig.linkOf(id))).body).toContain('Log in to answer');
+    expect([browser.cookies(rig.url).size, rig.refused]).toEqual([0, [expect.stringContaining('(act)')]]);
+  });
+
+  it.each([
     ['another person', { subject: 'bob' }],
     ['the same subject of another issuer', { issuer: 'https://other.example' }],
     ['the same person by a claim at another issuer', { issuer: 'https://other.example', match: 'person-1' }],

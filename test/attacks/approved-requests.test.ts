@@ -2,17 +2,24 @@
 // replicas or after it is void, and stores, clocks and rules that change in between. The store is one of this process;
 // what a real one does is in test/system.
 
-import { beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ADMINS, adminsOf, startTwoGateways } from '../support/deployments.js';
 import { connectIn } from '../support/eras.js';
 import { type AuditLine, decisionOf, type RunningGateway } from '../support/gateway.js';
 import { body, jsonBody, serverRequestInStream } from '../support/hostile-acts.js';
 import { HONEST_TOOLS, startHostileUpstream } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
+import {
+  askStateless,
+  createTaskServer,
+  initializeWithTasks,
+  TASK_TOOLS,
+  type TaskServer,
+} from '../support/mcp-servers.js';
 import { replace } from '../support/seams.js';
 import { createFakeStore } from '../support/state.js';
 import { PATIENT } from '../support/timing.js';
-import { type Access, callStateless, openSession, type Reply } from '../support/wire-client.js';
+import { type Access, callStateless, openSession, type Reply, resultOf } from '../support/wire-client.js';
 import { shared } from '../support/with-gateway.js';
 
 let aheadMs = 0;
@@ -23,7 +30,7 @@ replace('redis', { openRedisLink: () => store.link() });
 const ADMIN_AUDIENCE = 'https://mcp.example.com/admin';
 const MINUTE_MS = 60_000;
 const ERASE: JsonObject = { ...HONEST_TOOLS[1], name: 'erase_record' };
-const TOOLS: readonly JsonObject[] = [...HONEST_TOOLS, ERASE];
+const TOOLS: readonly JsonObject[] = [...TASK_TOOLS, ERASE];
 
 const policy = (reason: string, more = '') => `version: 1
 policy: records
@@ -32,7 +39,7 @@ rules:
   - id: ask
     effect: require
     who: {anyone: true}
-    what: {upstreams: ["*"], tools: [write_record, erase_record]}
+    what: {upstreams: ["*"], tools: [write_record, erase_record, talk]}
     approval: {by: reviewer, expires: 10m, use: 2m}
     reason: ${reason}
   - {id: never, effect: deny, who: {groups: [banned]}, what: {upstreams: ["*"], tools: [write_record]}, when: args.id == "one"}
@@ -52,6 +59,12 @@ const both = shared(() =>
     more: `state: {type: redis, url: {env: REDIS_URL}}\nendpoints:\n  all: {issuers: [test], upstreams: {target: {prefix: t_}, twin: {}}}\n${ADMINS}`,
   }),
 );
+
+/** The upstream obeys no order any more, and offers what is pinned. */
+function calm(): void {
+  upstream.repent();
+  upstream.offer(() => TOOLS);
+}
 
 type Claims = Readonly<Record<string, unknown>>;
 /** Every test has a caller of its own, so that nothing of another is in its way. */
@@ -275,6 +288,58 @@ describe('[APR-60] a yes', () => {
   });
 });
 
+describe('[APR-60, TSK-02] a task', () => {
+  const ASKED = { id: 'one' };
+  let server: TaskServer;
+  beforeEach(() => {
+    server = createTaskServer();
+    upstream.obey((request) =>
+      request.method === 'initialize' ? initializeWithTasks(request) : server.order(request),
+    );
+  });
+  afterEach(calm);
+
+  type Begin = (gateway: RunningGateway, args?: JsonObject, claims?: Claims) => Promise<Reply>;
+  const inSession: Begin = async (gateway, args = ASKED, claims = {}) => {
+    const session = await openSession(await accessTo(gateway, claims));
+    return session.request('tools/call', { name: 'talk', arguments: args, task: { ttl: 60_000 } });
+  };
+  const stateless: Begin = async (gateway, args = ASKED, claims = {}) =>
+    askStateless(await accessTo(gateway, claims), 'tools/call', { name: 'talk', arguments: args });
+  const plainInSession: Begin = async (gateway, args = ASKED, claims = {}) =>
+    (await openSession(await accessTo(gateway, claims))).call('talk', args);
+
+  const begunOr = (reply: Reply): string => (reply.text.includes('"taskId"') ? 'begun' : outcomeOf(reply));
+  const grantAsked = async (reply: Reply): Promise<void> =>
+    expect(await answer(both.other, /Approval ([\w-]{16,})/.exec(reply.text)?.[1] ?? '')).toBe(200);
+
+  it.each<readonly [string, string, Begin, Begin, JsonObject, Claims]>([
+    ['in a session', 'other arguments', inSession, inSession, { id: 'two' }, {}],
+    ['in a session', 'another caller', inSession, inSession, ASKED, { sub: 'somebody' }],
+    ['in a session', 'another client', inSession, inSession, ASKED, { client_id: 'another' }],
+    ['in a session', 'the same call without a task', inSession, plainInSession, ASKED, {}],
+    ['in 2026', 'other arguments', stateless, stateless, { id: 'two' }, {}],
+    ['in 2026', 'another caller', stateless, stateless, ASKED, { sub: 'somebody else' }],
+  ])('%s is begun once, by its own yes and not by that for %s', async (_, _other, begin, beginOther, args, claims) => {
+    const elsewhere = await beginOther(both.one, args, claims);
+    expect(begunOr(elsewhere)).toBe('approval-required');
+    await grantAsked(elsewhere);
+    const asked = await begin(both.one);
+    expect([begunOr(asked), server.begun]).toEqual(['approval-required', []]);
+    expect(begunOr(await begin(both.other))).toBe('approval-required');
+    expect(uses()).toBe(0);
+    await grantAsked(asked);
+    expect([begunOr(await begin(both.other)), server.begun.length]).toEqual(['begun', 1]);
+    expect([begunOr(await begin(both.one)), server.begun.length]).toEqual(['approval-required', 1]);
+  });
+
+  it('is not begun by a yes of which the time is over', async () => {
+    await grantAsked(await inSession(both.one));
+    aheadMs += 3 * MINUTE_MS;
+    expect([begunOr(await inSession(both.one)), server.begun]).toEqual(['approval-expired', []]);
+  });
+});
+
 describe('[APR-60] a question', () => {
   it('is asked once for ten identical requests at two replicas', async () => {
     const replies = await Promise.all(
@@ -369,7 +434,31 @@ describe('[APR-60] what a server asks of its client', () => {
     expect(await answer(both.other, await asked(both.one, 1))).toBe(200);
     expect((await read(both.other)).text).toContain('Which branch?');
     expect(outcomeOf(await read(both.one))).toBe('approval-required');
-    upstream.repent();
+    calm();
+  });
+
+  it('of a task is delivered within the time of its yes, and not behind it', async () => {
+    const server = createTaskServer();
+    upstream.obey(server.order);
+    const form = { elicitation: { form: {} } };
+    const begun = await askStateless(await accessTo(both.one), 'tools/call', { name: 'compute', arguments: {} }, form);
+    const taskId = String(resultOf(begun)['taskId']);
+    const inputRequests = { b: { method: 'elicitation/create', params: FORM } };
+    server.say(server.begun.at(-1) ?? '', { status: 'input_required', inputRequests });
+    const look = async (gateway: RunningGateway) =>
+      (await askStateless(await accessTo(gateway), 'tasks/get', { taskId }, form)).text;
+    try {
+      expect(await look(both.one)).not.toContain('Which branch?');
+      expect(await answer(both.other, await asked(both.one, 1))).toBe(200);
+      aheadMs += 3 * MINUTE_MS;
+      expect(await look(both.one)).not.toContain('Which branch?');
+      await look(both.one);
+      expect(await answer(both.other, await asked(both.one, 3))).toBe(200);
+      expect(await look(both.other)).toContain('Which branch?');
+      expect(await look(both.one)).not.toContain('Which branch?');
+    } finally {
+      calm();
+    }
   });
 
   // What the server writes into the params beside the message, when it is asked about and afterwards.
@@ -405,7 +494,7 @@ describe('[APR-60] what a server asks of its client', () => {
       members = asked2;
       expect((await read()).text.includes('Which branch?')).toBe(isSame);
     } finally {
-      upstream.repent();
+      calm();
     }
   });
 
@@ -419,7 +508,7 @@ describe('[APR-60] what a server asks of its client', () => {
     expect(first.text).not.toContain('Which branch?');
     expect(await answer(both.other, await asked(both.one, 1))).toBe(200);
     expect((await session.call('read_record', { id: 'one' })).text).toContain('Which branch?');
-    upstream.repent();
+    calm();
   });
 });
 
