@@ -38,13 +38,14 @@ import {
 import { approvedVersions, LOCK_SUFFIX, type Lock, PIN_KINDS } from '../pins/lock.js';
 import { loadLocks, type SignedLock } from '../pins/lock-reader.js';
 import { SIGNATURE_SUFFIX } from '../pins/signature.js';
-import { type CompiledPolicies, compilePolicies } from '../policy/compile/compile.js';
+import { type CompiledPolicies, compileChecked, compilePolicies, knownRules } from '../policy/compile/compile.js';
 import type { Closing, PolicyDocument } from '../policy/compile/documents.js';
 import type { Catalog, SchemaOptions } from '../policy/definitions.js';
 import { type WrittenRules, writtenRules } from '../policy/explain.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
-import { openTexts, type PolicySet } from '../policy/rules.js';
+import { openTexts, type PolicySet, type Rule } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
+import type { Turns } from '../protocol/json/incremental.js';
 import { escapeForTerminal, quoteForShell } from '../text/escaping.js';
 import { countOf, firstOf } from '../text/wording.js';
 
@@ -221,6 +222,8 @@ export type Version = {
   readonly reload: ReloadFacts;
   /** The rules and flows that are closed until then, by their ids. */
   readonly closed: readonly string[];
+  /** Every rule as it is written. */
+  readonly compiled: readonly Rule[];
 };
 
 export type VersionReading = {
@@ -244,8 +247,8 @@ type Sources = {
   readonly compile: DefinitionCompiler;
   /** The disk, if absent. */
   readonly files?: Files;
-  /** Called with each lock file that can be read: its text's SHA-256, and whether what it approves can be used. */
-  readonly onLock?: (lock: Lock, text: string, checked: readonly CheckedDefinition[]) => void;
+  /** Called with each lock file that can be read: its text's SHA-256, and what finds out whether what it approves can be used. */
+  readonly onLock?: (lock: Lock, text: string, check: () => readonly CheckedDefinition[]) => void;
 };
 
 /** A version that was read and checked, without what cannot be sent between threads: compiled rules. */
@@ -260,7 +263,7 @@ type VersionFiles = Omit<Version, keyof VersionParts | 'written'> & {
 export type FilesReading = Omit<VersionReading, 'version'> & { readonly files: VersionFiles | undefined };
 
 /** The parts of a version that are made where it is used. */
-type VersionParts = Pick<Version, 'policies' | 'closed' | 'locks'>;
+type VersionParts = Pick<Version, 'policies' | 'closed' | 'compiled' | 'locks'>;
 
 /** The running version, as far as the reading of the next one depends on it. */
 export type VersionInForce = InForce & {
@@ -268,14 +271,14 @@ export type VersionInForce = InForce & {
   readonly policyHash: string;
   /** What its rules say, by their ids. */
   readonly open: ReadonlyMap<string, string>;
+  readonly compiled: readonly Rule[];
 };
 
-export function inForceOf({
-  reload,
-  hashes,
-  policies,
-}: Pick<Version, 'reload' | 'hashes' | 'policies'>): VersionInForce {
-  return { ...reload.inForce, policyHash: hashes.policy, open: openTexts(policies) };
+/** What of it can be sent to another thread, and is needed there. */
+export type InForceElsewhere = Omit<VersionInForce, 'open' | 'compiled'>;
+
+export function inForceOf({ reload, hashes, policies, compiled }: Version): VersionInForce {
+  return { ...reload.inForce, policyHash: hashes.policy, open: openTexts(policies), compiled };
 }
 
 /** Reads the gateway file and every file that it names, and returns the diagnostics of all of them. */
@@ -285,18 +288,17 @@ export async function loadVersion(file: string, sources: Sources, inForce?: Vers
 }
 
 /** The version of files that were read and checked on another thread. */
-export function completeVersion(
+export async function completeVersion(
   files: VersionFiles,
   locks: ReadonlyMap<string, Lock>,
-  inForce: Pick<VersionInForce, 'open'>,
-): Version {
+  inForce: Pick<VersionInForce, 'open' | 'compiled'>,
+  turns: Turns,
+): Promise<Version> {
   const { outline, documents, hashes, reload } = files;
   // What the rules say about pins was checked there already.
   const context = { ...outline, hash: hashes.policy, mode: outline.policiesMode, closing: closingOf(reload, inForce) };
-  const { policies, closed, diagnostics } = compilePolicies(documents, context);
-  if (diagnostics.some(({ severity }) => severity === 'error'))
-    throw new Error('policies that are valid do not compile');
-  return versionOf(files, { policies, closed, locks });
+  const compiled = await compileChecked(documents, context, knownRules(inForce.compiled), turns);
+  return versionOf(files, { ...compiled, locks });
 }
 
 /** What rules need in vain until a restart; `undefined` where nothing waits for one. */
@@ -313,25 +315,20 @@ function versionOf({ outline: _o, documents, lockTexts: _t, ...files }: VersionF
 export async function readFiles(
   file: string,
   { env, compile, files = DISK_FILES, onLock }: Sources,
-  inForce?: Omit<VersionInForce, 'open'> & Partial<VersionInForce>,
+  inForce?: InForceElsewhere & Partial<VersionInForce>,
 ): Promise<FilesReading & { readonly parts?: VersionParts }> {
   const read = loadGateway(file, { readFile: files.readFile, env, inForce });
   const { settings, reload, fileHash = '', diagnostics, outline } = read;
   if (outline === undefined) return { files: undefined, fileHashes: { config: fileHash }, diagnostics };
-  const schemaErrors = new Map<string, readonly UnusableDefinition[]>();
   const formats = formatsOf(outline);
   const ports = {
     ...lockPorts(files),
     onLock(lock: Lock, text: string): void {
-      const found = checkLock(lock, formats.get(lock.upstream), compile);
-      schemaErrors.set(
-        lock.upstream,
-        found.flatMap(({ errors }) => errors),
+      onLock?.(lock, text, () =>
+        checkLock(lock, formats.get(lock.upstream), compile).map(({ definition, errors }) => {
+          return { ...definition, isUsable: isUsableWith(errors) };
+        }),
       );
-      const checked = found.map(({ definition, errors }): CheckedDefinition => {
-        return { ...definition, isUsable: isUsableWith(errors) };
-      });
-      onLock?.(lock, text, checked);
     },
   };
   const pins = await loadLocks(outline.pinsDir, ports, signingOf(outline));
@@ -348,9 +345,7 @@ export async function readFiles(
     ...policies.diagnostics,
     ...pins.diagnostics,
     ...alike,
-    // Comparing thousands of definitions takes long, and a reload shows nobody what it finds.
-    ...(inForce === undefined ? checkShadowing(outline, locks, todayInUtc()) : []),
-    ...(inForce === undefined ? checkUsable(outline.pinsDir, outline, schemaErrors) : []),
+    ...(inForce === undefined ? checkDefinitions(outline, locks, compile) : []),
   ];
   const { policies: compiled } = policies;
   if (settings === undefined || reload === undefined || compiled === undefined || hasErrors(found)) {
@@ -366,11 +361,35 @@ export async function readFiles(
       signed: pins.signed,
       lockTexts: pins.texts,
     },
-    parts: { policies: compiled.policies, closed: compiled.closed, locks },
+    parts: { policies: compiled.policies, closed: compiled.closed, compiled: compiled.compiled, locks },
     unsigned,
     fileHashes,
     diagnostics: found,
   };
+}
+
+/** With more approved definitions than these, what a start would say of them is left to `validate`. */
+const MAX_CHECKED_AT_START = 2_000;
+
+/**
+ * What is worth knowing of the approved definitions, none of which keeps a gateway from starting. Comparing and compiling
+ * thousands of them takes several times as long as everything else at a start, and a reload shows nobody what it finds.
+ */
+function checkDefinitions(
+  outline: Outline,
+  locks: ReadonlyMap<string, Lock>,
+  compile: Pick<DefinitionCompiler, 'check'>,
+): readonly Diagnostic[] {
+  let count = 0;
+  for (const { pins } of locks.values()) for (const kind of PIN_KINDS) count += pins[kind].size;
+  if (count > MAX_CHECKED_AT_START) {
+    const message = `${count} definitions are pinned: which of them cannot be used or could pass for others is said by sallyport validate, and not by a start`;
+    return [{ ...fileDiagnostic(outline.file, 'lock', message), severity: 'note' }];
+  }
+  return [
+    ...checkShadowing(outline, locks, todayInUtc()),
+    ...checkUsable(outline.pinsDir, outline, schemaErrorsIn(outline, locks, compile)),
+  ];
 }
 
 function formatsOf({ upstreams }: Pick<Outline, 'upstreams'>): ReadonlyMap<string, SchemaOptions['formats']> {

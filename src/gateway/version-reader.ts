@@ -10,10 +10,13 @@ import type { Settings } from '../config/settings.js';
 import { fromTransfer, type Transfer } from '../config/transfer.js';
 import type { CheckedDefinition, DefinitionCompiler } from '../pins/catalog.js';
 import type { Lock } from '../pins/lock.js';
+import type { Turns } from '../protocol/json/incremental.js';
+import { createLoopScheduler } from '../work/turns.js';
 import { createWorker, type Worker } from '../work/worker.js';
 import {
   completeVersion,
   type FilesReading,
+  type InForceElsewhere,
   inForceOf,
   loadVersion,
   type Version,
@@ -28,7 +31,7 @@ export type VersionJob = {
   readonly file: string;
   readonly env: Env;
   /** What the rules in force say is compared here. */
-  readonly inForce: Omit<VersionInForce, 'open'>;
+  readonly inForce: InForceElsewhere;
   readonly known: ReadonlyMap<string, string>;
 };
 
@@ -69,6 +72,8 @@ export function createVersionReader(
   let known = new Map<string, Pick<LockPart, 'lock' | 'text'>>();
 
   const noting = noteReads(DISK_FILES);
+  /** Rules are compiled here between what callers send. */
+  const turns: Turns = { upstream: '', loopScheduler: createLoopScheduler() };
 
   async function readHere(inForce?: VersionInForce): Promise<VersionReading> {
     const read = new Map<string, Pick<LockPart, 'lock' | 'text'>>();
@@ -79,7 +84,7 @@ export function createVersionReader(
     return reading;
   }
 
-  async function readBeside({ open, ...inForce }: VersionInForce): Promise<VersionReading> {
+  async function readBeside({ open, compiled, ...inForce }: VersionInForce): Promise<VersionReading> {
     const read = new Map(known);
     const texts = new Map([...known].map(([upstream, { text }]) => [upstream, text]));
     const job = { file, env: { ...env }, inForce, known: texts };
@@ -95,10 +100,10 @@ export function createVersionReader(
         known = new Map([...read].filter(([upstream, { text }]) => files.lockTexts.get(upstream) === text));
         if (known.size < files.lockTexts.size) return failed;
         const locks = new Map([...known].map(([upstream, { lock }]) => [upstream, lock]));
-        return { ...reading, version: completeVersion(files, locks, { open }) };
+        return { ...reading, version: await completeVersion(files, locks, { open, compiled }, turns) };
       }
       case 'unavailable':
-        return readHere({ open, ...inForce });
+        return readHere({ open, compiled, ...inForce });
       case 'died':
       case 'full':
         return failed;

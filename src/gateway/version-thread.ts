@@ -11,8 +11,8 @@ import type { LockPart, VersionJob, VersionResult } from './version-reader.js';
 
 serveJobs(async ({ file, env, inForce, known }: VersionJob, postPart): Promise<VersionResult> => {
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
-  const onLock = (lock: LockPart['lock'], text: string, checked: LockPart['checked']): void => {
-    if (known.get(lock.upstream) !== text) postPart({ lock, text, checked } satisfies LockPart);
+  const onLock = (lock: LockPart['lock'], text: string, check: () => LockPart['checked']): void => {
+    if (known.get(lock.upstream) !== text) postPart({ lock, text, checked: check() } satisfies LockPart);
   };
   const { parts: _unsent, ...reading } = await readFiles(file, { env, compile, onLock }, inForce);
   return { kind: 'version', reading: toTransfer(reading) };

@@ -3,6 +3,7 @@
 // files: names that are not pinned, globs that match nothing, arguments that no pinned schema has. Pins that
 // change later make no policy invalid. Reads no file. docs/contract.md, law 4.
 
+import { runInTurns, type Turns } from '../../protocol/json/incremental.js';
 import { isObject, type Json } from '../../protocol/jsonrpc.js';
 import { stepsOf } from '../../text/json-members.js';
 import { createSuggester, type nearestCandidate } from '../../text/wording.js';
@@ -12,6 +13,7 @@ import { promptArguments } from '../conditions.js';
 import { type Catalog, describesMember, type PinKind, type PinnedDefinition } from '../definitions.js';
 import type { FlowSet, SensitiveSet } from '../information-flow.js';
 import { compilePattern, isExactPattern, matchesPattern } from '../patterns.js';
+import { textOf } from '../rule-text.js';
 import { costOf, createPolicySet, matchesUpstream, type PolicySet, type Rule } from '../rules.js';
 import { observedRules } from '../shadow.js';
 import { createCloser } from './closing.js';
@@ -432,6 +434,8 @@ export type CompiledPolicies = {
   readonly policies: PolicySet;
   /** The ids of the rules and flows that are closed until a restart. */
   readonly closed: readonly string[];
+  /** Every rule as it is written, whether it is enforced, observed, or closed. */
+  readonly compiled: readonly Rule[];
   readonly diagnostics: readonly PolicyDiagnostic[];
 };
 
@@ -470,7 +474,49 @@ export function compilePolicies(documents: readonly PolicyDocument[], context: P
   const policies = diagnostics.hasErrors
     ? createPolicySet(context.hash, [])
     : createSet({ rules, shadowed, flows, sensitive }, context);
-  return { policies, closed: closer.closed, diagnostics: diagnostics.all };
+  const compiled = checked.map(({ rule }) => rule);
+  return { policies, closed: closer.closed, compiled, diagnostics: diagnostics.all };
+}
+
+/** Rules that were compiled before, by the digest of what they say. */
+type KnownRules = ReadonlyMap<string, Rule>;
+
+export function knownRules(compiled: readonly Rule[]): KnownRules {
+  return new Map(compiled.map((rule) => [rule.text, rule]));
+}
+
+/**
+ * Compiles documents that were checked already, on another thread: nothing is reported, a rule that says what one said
+ * before is not compiled again, and other work is served in between. Rejects where something does not compile after all.
+ */
+export async function compileChecked(
+  documents: readonly PolicyDocument[],
+  context: PolicyContext,
+  known: KnownRules,
+  turns: Turns,
+): Promise<Omit<CompiledPolicies, 'diagnostics'>> {
+  const diagnostics = new DiagnosticCollector();
+  const closer = createCloser(context.closing);
+  const rules: Rule[] = [];
+  const shadowed: Shadowed[] = [];
+  const compiled: Rule[] = [];
+  await runInTurns(turns, documents, (document) => {
+    const report = diagnostics.forFile(document.file);
+    const own = document.rules.map((written) => {
+      const rule = withDefaults(written, document.defaults ?? {});
+      return known.get(textOf(document.policy, rule)) ?? compileRule(document.policy, rule, context, report);
+    });
+    compiled.push(...own);
+    if (document.mode === 'shadow') shadowed.push({ policy: document.policy, rules: own });
+    else rules.push(...closer.rules(own));
+  });
+  const enforced = documents.filter(({ mode }) => mode !== 'shadow');
+  const labels = compileLabels(enforced, context, diagnostics);
+  const flows = compileFlows(enforced, labels, context, diagnostics, closer);
+  const sensitive = compileSensitive(enforced, labels, context, diagnostics);
+  if (diagnostics.hasErrors) throw new Error('policies that are valid do not compile');
+  const policies = createSet({ rules, shadowed, flows, sensitive }, context);
+  return { policies, closed: closer.closed, compiled };
 }
 
 /** Compiled rules with what they were compiled from. */
