@@ -343,6 +343,14 @@ A start names the key of its run; a checkpoint of that run under another key is 
 
 Lines that are missing at the end are detected only with a checkpoint kept elsewhere: \`--head EPOCH:SEQ:HASH\`, the event itself, or a file that contains it (of a file, the last checkpoint of each chain counts). A chain that was rewritten completely is detected only with a public key kept elsewhere: \`--key\`.
 
+## Space
+
+A call costs two lines, 1.8 KB together, and 0.18 KB compressed. So 10 calls per second are 1.6 GB a day, or 0.16 GB compressed; kept for 30 days, 47 GB or, with the files of the last day uncompressed, 6 GB. A volume should have a tenth more than that.
+
+With \`audit.rotate.compress: gzip\`, a file that no run writes any more becomes \`audit-….jsonl.gz\`: not before every configured receiver has its lines, in the background, and with the time of its last line. \`verify\`, \`query\`, \`show\` and \`tail\` read both. The original is removed when the compressed file is complete, synced and was read back; where both are there after a crash, the original counts. A shipper of your own that reads the files must be done before a file is compressed (about a minute after it was last written), so leave compression off with one.
+
+\`audit.retain\` keeps a file that a configured receiver does not have yet, and all newer ones; the control \`audit\` names it then, after \`audit-delivery:<name>\` has said that lines wait. The control \`audit-space\` is \`degraded\` while the volume has less free space than \`audit.minFree\` percent (by default 10, or 5 GiB if that is less), and the metric \`sallyport_audit_free_bytes\` says how much there is. When the volume is full, calls are refused ([when the log cannot be written](#when-the-log-cannot-be-written)).
+
 ## Streams: standard output and replicas
 
 With the sink \`stdout\`, standard output has audit lines and nothing else; everything that the program prints otherwise goes to standard error. The epoch of a chain in a stream begins with \`stream-\`, so that lines of several replicas and of several runs may stand between each other: each line belongs to the chain that it names. The first line of a run (\`started\`) is followed by a checkpoint at once.

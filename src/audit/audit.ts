@@ -37,7 +37,14 @@ import {
   type Versions,
 } from './event.js';
 import type { RecentDecisions } from './query.js';
-import { type AuditFolder, AuditSink, type ChainWriter, type FileOpening, type SinkResult } from './sink.js';
+import {
+  type AuditFolder,
+  AuditSink,
+  type ChainWriter,
+  type FileOpening,
+  type SinkResult,
+  type VolumeSpace,
+} from './sink.js';
 
 type AuditSigner = {
   sign(bytes: Uint8Array): { readonly keyId: string; readonly signature: string };
@@ -66,13 +73,15 @@ export type AuditPorts = {
   readonly onState?: (error: string | undefined) => void;
   /** Reports what somebody should look at while all sinks work, such as another writer in the folder of a file. */
   readonly onWarning?: (warning: string | undefined) => void;
+  /** Reports the space of the volume of each file sink. */
+  readonly onSpace?: (sink: string, space: VolumeSpace) => void;
   /** An additional mask for text from clients and upstreams. */
   readonly mask?: MaskText;
   /**
    * True while a sink that reads audit files, such as one that delivers them to another system, still needs the file at
-   * this path. `audit.retain` keeps it and all newer ones then.
+   * this path. `audit.retain` keeps it and all newer ones then, and it is not compressed.
    */
-  readonly isUndelivered?: (path: string) => boolean;
+  readonly isUndelivered?: (path: string) => boolean | Promise<boolean>;
   /** Also gets the events of requests, where somebody may look at them; see query.ts. */
   readonly recent?: Pick<RecentDecisions, 'note'> | undefined;
 };
@@ -222,25 +231,59 @@ function createSinks(ports: AuditPorts, builder: EventBuilder, isClosing: () => 
 
 /** Other writers are looked for at this interval. */
 const LOOK_EVERY_MS = 5_000;
+/** Files to compress are looked for at this interval. */
+const COMPRESS_EVERY_MS = 60_000;
 /** Old files are looked for at this interval. */
 const REMOVE_EVERY_MS = 3_600_000;
 /** A clock that jumps further makes files look old that are not. */
 const MAX_JUMP_MS = 86_400_000;
 
+function reasonOf(error: unknown): string {
+  return systemErrorCode(error) ?? (error instanceof Error ? error.message : 'unknown');
+}
+
 /** Looks after the folders of files: reports other writers, and removes what is older than is configured. */
 function watchFolders(
   sinks: readonly AuditSink[],
-  { settings, now, onWarning, isUndelivered = () => false }: AuditPorts,
+  { settings, now, onWarning, onSpace, isUndelivered = () => false }: AuditPorts,
   builder: EventBuilder,
   checkpoint: () => void,
 ): { start(): void; end(): void } {
   const timers: NodeJS.Timeout[] = [];
   let isWarned = false;
   let removalError: string | undefined;
+  let compressionError: string | undefined;
+  const ending = new AbortController();
+  let isCompressing = false;
+
+  async function measure({ name, folder }: AuditSink): Promise<void> {
+    const space = await folder?.measureSpace().catch(() => undefined);
+    if (space !== undefined) onSpace?.(name, space);
+  }
+
+  async function compressFinished({ folder }: AuditSink): Promise<void> {
+    for (const path of (await folder?.findFinished()) ?? []) {
+      const isNeeded = await isUndelivered(path);
+      if (!isNeeded) await folder?.compress(path, ending.signal);
+    }
+  }
+
+  /** One file at a time, however long it takes. */
+  async function compressAll(): Promise<void> {
+    if (isCompressing) return;
+    isCompressing = true;
+    compressionError = undefined;
+    for (const sink of sinks)
+      await compressFinished(sink).catch((error: unknown) => {
+        compressionError = `a file of ${sink.name} could not be compressed: ${reasonOf(error)}`;
+      });
+    isCompressing = false;
+  }
 
   async function look(): Promise<void> {
+    await Promise.all(sinks.map(measure));
     const found = await Promise.all(sinks.map(({ folder }) => folder?.findWarnings().catch(() => []) ?? []));
-    const [warning] = [...found.flat(), removalError].filter((text) => text !== undefined);
+    const [warning] = [...found.flat(), removalError, compressionError].filter((text) => text !== undefined);
     // A line tells another gateway at once that this one writes too.
     if (warning !== undefined && !isWarned) checkpoint();
     isWarned = warning !== undefined;
@@ -250,7 +293,7 @@ function watchFolders(
   /** Resolves with the name of the first old file that is still needed, at which it ends. */
   async function removeFiles(sink: AuditSink, folder: AuditFolder, keptMs: number): Promise<string | undefined> {
     for await (const old of folder.findOld(keptMs)) {
-      if (isUndelivered(folder.pathOf(old.file))) return old.file;
+      if (await isUndelivered(folder.pathOf(old.file))) return old.file;
       // INVARIANT: what is removed is recorded first.
       await sink.append(builder.removal(old));
       await folder.remove(old.file);
@@ -266,8 +309,7 @@ function watchFolders(
       const needed = await removeFiles(sink, folder, keptMs);
       if (needed !== undefined) removalError = `audit.retain keeps ${needed}, which is not delivered yet`;
     } catch (error) {
-      const why = systemErrorCode(error) ?? (error instanceof Error ? error.message : 'unknown');
-      removalError = `audit.retain could not remove old files of ${sink.name}: ${why}`;
+      removalError = `audit.retain could not remove old files of ${sink.name}: ${reasonOf(error)}`;
     }
   }
 
@@ -293,10 +335,15 @@ function watchFolders(
         removeAllOld(retainMs);
         timers.push(setInterval(() => removeAllOld(retainMs), REMOVE_EVERY_MS));
       }
+      if (settings.rotate.compress === 'gzip') {
+        void compressAll();
+        timers.push(setInterval(() => void compressAll(), COMPRESS_EVERY_MS));
+      }
       for (const timer of timers) timer.unref();
     },
     end() {
       for (const timer of timers) clearInterval(timer);
+      ending.abort();
     },
   };
 }

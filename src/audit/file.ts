@@ -10,7 +10,8 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemErrorCode } from '../text/wording.js';
 import type { ChainHead, ChainTail, Predecessor } from './chain.js';
-import { createWriterWatch, findOldFiles, findPredecessor, listRuns, readFileEnd } from './folder.js';
+import { compressFile } from './compression.js';
+import { createWriterWatch, findOldFiles, findPredecessor, listFinished, listRuns, readFileEnd } from './folder.js';
 import { readRunName, runNameOf } from './run-name.js';
 import type { ChainWriter, FileOpening, Preparation } from './sink.js';
 
@@ -350,6 +351,12 @@ export function createAuditFile(path: string, options: AuditFileOptions): ChainW
         return findOldFiles(path, { keptMs, nowMs: now() }, (name) => name === opened?.opening.file);
       },
       pathOf: (file) => join(folder, file),
+      findFinished: () => listFinished(path, { quietMs, nowMs: now() }, (name) => name === opened?.opening.file),
+      compress: (file, signal) => compressFile(file, folder, signal),
+      async measureSpace() {
+        const { bsize, blocks, bavail } = await statfs(folder);
+        return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+      },
       async remove(file) {
         const current = opened;
         // The line that says so must be there after a power failure too; the next round tries again.

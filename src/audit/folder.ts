@@ -16,8 +16,8 @@ import {
   readLink,
   readTail,
 } from './chain.js';
-import { readLines } from './reader.js';
-import { compareRuns, type RunName, readRunName, shortInstance } from './run-name.js';
+import { readBytes, readLines } from './reader.js';
+import { COMPRESSED, compareRuns, plainName, type RunName, readRunName, shortInstance } from './run-name.js';
 
 /** True if the gateway may write the file itself: the configured path, or the file of a run beside it. */
 export function isAuditFileOf(path: string, file: string): boolean {
@@ -25,11 +25,16 @@ export function isAuditFileOf(path: string, file: string): boolean {
   return dirname(file) === dirname(path) && readRunName(basename(file))?.configured === basename(path);
 }
 
-/** The files of runs in a folder, the oldest first; those of one configured name, or of all. */
+/**
+ * The files of runs in a folder, the oldest first; those of one configured name, or of all. Of a file that is there as it
+ * was written and compressed, the first alone: the other may not be complete.
+ */
 export async function listRuns(folder: string, configured?: string): Promise<readonly RunName[]> {
   const entries = await readdir(folder, { withFileTypes: true });
-  return entries
-    .flatMap((entry) => (entry.isFile() ? (readRunName(entry.name) ?? []) : []))
+  const names = new Set(entries.filter((entry) => entry.isFile()).map(({ name }) => name));
+  return [...names]
+    .filter((name) => !name.endsWith(COMPRESSED) || !names.has(plainName(name)))
+    .flatMap((name) => readRunName(name) ?? [])
     .filter((run) => configured === undefined || run.configured === configured)
     .sort(compareRuns);
 }
@@ -74,6 +79,14 @@ async function readLast(
   return { text: buffer.toString('latin1', 0, bytesRead), isEntire: length === size };
 }
 
+/** The end of a compressed file, which can only be read from its beginning. */
+async function readCompressedEnd(path: string): Promise<ChainTail> {
+  let text = '';
+  const [, kept] = END_BYTES;
+  for await (const piece of readBytes(path)) text = (text + piece.toString('latin1')).slice(-kept);
+  return readTail(text);
+}
+
 async function readEnd(handle: FileHandle): Promise<ChainTail> {
   let tail: ChainTail | undefined;
   for (const bytes of END_BYTES) {
@@ -86,6 +99,7 @@ async function readEnd(handle: FileHandle): Promise<ChainTail> {
 
 /** The end of a file. Rejects if it cannot be read. */
 export function readFileEnd(path: string): Promise<ChainTail> {
+  if (path.endsWith(COMPRESSED)) return readCompressedEnd(path);
   return withFile(path, READ_FILE, readEnd);
 }
 
@@ -97,6 +111,8 @@ function readOwnEnd(path: string, configured: string, user: number | undefined):
   return withFile(path, READ_FILE, async (handle) => {
     const found = await handle.stat();
     if (!found.isFile() || (user !== undefined && found.uid !== user)) return undefined;
+    // A gateway of this user has compressed it, and only a file with its lines.
+    if (path.endsWith(COMPRESSED)) return readCompressedEnd(path);
     const link = readLink(readChainLine(await firstLineOf(handle))?.detail ?? {});
     // At the configured path, which no run chooses as its name, a file is known by that path.
     return path === configured || link === undefined || link.file === basename(path) ? readEnd(handle) : undefined;
@@ -129,7 +145,7 @@ export async function findPredecessor(
   const skipped: string[] = [];
   for (const file of [...(await listFilesOf(path))].reverse()) {
     const { head, torn = '' } = (await readOwnEnd(file, path, user)) ?? {};
-    if (head !== undefined) return { after: { file: basename(file), head, torn }, skipped };
+    if (head !== undefined) return { after: { file: plainName(basename(file)), head, torn }, skipped };
     if (skipped.length < MAX_SKIPPED) skipped.push(basename(file));
   }
   return { after: undefined, skipped };
@@ -149,12 +165,46 @@ export async function* findOldFiles(path: string, retention: Retention, isOwn: (
     if (isOwn(basename(file))) return;
     const { mtimeMs, uid } = await lstat(file);
     const isOthers = user !== undefined && uid !== user;
-    const end = isOthers ? await readFileEnd(file).catch(() => undefined) : await readFileEnd(file);
+    if (isRecentlyCompressed(file, mtimeMs, retention)) return;
+    const end = await readFileEnd(file).catch((error: unknown) => rejectOwn(error, isOthers));
     if (end?.head === undefined) continue;
     const { head, torn, timeMs } = end;
     if (isOld([mtimeMs, timeMs], retention)) yield { file: basename(file), head, torn } satisfies Predecessor;
     else if (!isOthers) return;
   }
+}
+
+/** A compressed file has the time of its last line, and is dear to read. */
+function isRecentlyCompressed(file: string, mtimeMs: number, retention: Retention): boolean {
+  return file.endsWith(COMPRESSED) && !isOld([mtimeMs], retention);
+}
+
+/** What other users have left keeps no file of this one. */
+function rejectOwn(error: unknown, isOthers: boolean): undefined {
+  if (!isOthers) throw error;
+  return undefined;
+}
+
+/**
+ * The files of a path that no run writes any more, the oldest first, and that can be compressed: not changed for
+ * `quietMs`, written by this user, and with a complete line.
+ */
+export async function listFinished(
+  path: string,
+  { quietMs, nowMs }: { readonly quietMs: number; readonly nowMs: number },
+  isOwn: (name: string) => boolean,
+): Promise<readonly string[]> {
+  const user = currentUser();
+  const finished: string[] = [];
+  for (const { name } of await listRuns(dirname(path), basename(path))) {
+    const file = join(dirname(path), name);
+    if (isOwn(name) || name.endsWith(COMPRESSED)) continue;
+    const { mtimeMs, uid, size } = await lstat(file);
+    const isQuiet = mtimeMs <= nowMs && nowMs - mtimeMs >= quietMs;
+    if (!isQuiet || size === 0 || (user !== undefined && uid !== user)) continue;
+    if ((await readFileEnd(file)).head !== undefined) finished.push(file);
+  }
+  return finished;
 }
 
 /** One of the two times may lie in the future, where somebody has set it, and tells nothing; not both. */
@@ -195,7 +245,9 @@ export function createWriterWatch(
   }
 
   return async () => {
-    const runs = (await listRuns(dirname(path), basename(path))).filter((run) => run.instance !== own);
+    const all = await listRuns(dirname(path), basename(path));
+    // Nobody writes a compressed file.
+    const runs = all.filter((run) => run.instance !== own && !run.name.endsWith(COMPRESSED));
     const seen = new Map<string, WatchedFile>();
     const writing = new Map<string, string>();
     for (const { name, instance: other } of runs.slice(-MAX_WATCHED)) {

@@ -32,7 +32,7 @@ async function* prepend(first: Buffer, rest: AsyncIterator<Buffer>): AsyncGenera
 }
 
 /** The bytes of a file as they were before they were compressed, if they are. */
-async function* readBytes(path: string): AsyncGenerator<Buffer> {
+export async function* readBytes(path: string): AsyncGenerator<Buffer> {
   const stream = path === STDIN ? createReadStream('', { fd: STDIN_FD }) : createReadStream(path);
   try {
     const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]();

@@ -51,6 +51,8 @@ export interface ChainWriter {
   readonly folder?: AuditFolder;
 }
 
+export type VolumeSpace = { readonly freeBytes: number; readonly totalBytes: number };
+
 /** The folder of a sink. */
 export type AuditFolder = {
   /** What somebody should look at, a sentence each: other writers, and files that somebody else has changed. */
@@ -59,6 +61,12 @@ export type AuditFolder = {
   findOld(keptMs: number): AsyncIterable<Predecessor>;
   /** The path of a file of this name. */
   pathOf(file: string): string;
+  /** Files that no run writes any more and that are not compressed, as paths, the oldest first. */
+  findFinished(): Promise<readonly string[]>;
+  /** Compresses one of them. */
+  compress(path: string, signal: AbortSignal): Promise<void>;
+  /** The space of the volume, in bytes. */
+  measureSpace(): Promise<VolumeSpace>;
   /** Removes a file by its name, once a line that says so is written. */
   remove(file: string): Promise<void>;
 };

@@ -110,6 +110,7 @@ export function compileSettings({ file, gateway, tls, signing, watchedFiles, has
       checkpointEveryMs: audit.checkpoint.everyMs,
       rotate: audit.rotate,
       retainMs: audit.retainMs,
+      minFree: audit.minFree,
     },
     metrics,
     admin: admin && compileAdmin(admin, compileListener(listeners.admin, tls.admin)),

@@ -262,7 +262,9 @@ export type AuditSettings = Pick<SettingsOf<typeof AUDIT>, 'durability' | 'onFai
   readonly deliveries: readonly DeliverySettings[];
   readonly checkpointEveryMs: number;
   /** When a run goes on in its next file. */
-  readonly rotate: { readonly size: number; readonly ageMs: number };
+  readonly rotate: { readonly size: number; readonly ageMs: number; readonly compress?: 'none' | 'gzip' };
+  /** Percent of the volume that are to be free. */
+  readonly minFree?: number | undefined;
   /** How long files are kept after their last line; `undefined`: for good. */
   readonly retainMs: number | undefined;
 };

@@ -50,6 +50,8 @@ export function createDeliveries({ sinks, deliveries }: AuditSettings, ports: De
     },
     states: () => running.map((delivery) => ({ name: delivery.name, ...delivery.state() })),
     async hasDelivered(file) {
+      // Before the start nothing is known of what a receiver has.
+      if (running.length < deliveries.length && auditPath !== undefined) return false;
       for (const delivery of running) if (!(await delivery.hasDelivered(file))) return false;
       return true;
     },

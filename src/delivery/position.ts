@@ -6,6 +6,7 @@
 import { open, readFile, rename } from 'node:fs/promises';
 import { basename, dirname, join, parse } from 'node:path';
 import { listFilesOf } from '../audit/folder.js';
+import { COMPRESSED } from '../audit/run-name.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import { systemErrorCode } from '../text/wording.js';
 
@@ -67,7 +68,8 @@ export async function openPosition(auditPath: string, receiver: string): Promise
 
   return {
     async files() {
-      const all = await listFilesOf(auditPath);
+      // A file is compressed once every receiver has its lines.
+      const all = (await listFilesOf(auditPath)).filter((file) => !file.endsWith(COMPRESSED));
       const names = new Set(all.map((file) => basename(file)));
       for (const name of offsets.keys()) if (!names.has(name)) offsets.delete(name);
       const first = all.findIndex((file) => basename(file) === from);

@@ -404,7 +404,8 @@ function assemble(
 ): Omit<Assembly, 'reader'> {
   const { log, build, writeStdout, now = Date.now } = options;
   const { settings } = version;
-  const observability = createObservability(version, { build, ring, log, writeStdout, now });
+  const isUndelivered = async (path: string): Promise<boolean> => !(await deliveries.hasDelivered(path));
+  const observability = createObservability(version, { build, ring, log, writeStdout, now, isUndelivered });
   const isOwnListener = (socket: Socket): boolean => isConnectedTo(opened.listening, socket);
   const guardedFetch = createGuardedFetch({ isOwnListener });
   const state = openState(settings.state, { ring, now });
@@ -478,6 +479,7 @@ function assemble(
       aggregates,
       auditError: observability.auditError() ?? observability.auditWarning(),
       deliveries: deliveries.states(),
+      auditSpace: observability.auditSpace(),
       nowMs: now(),
       describePins: drift.describe,
       budgets: policies.budgets,

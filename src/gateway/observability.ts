@@ -5,6 +5,7 @@ import { hostname } from 'node:os';
 import { type Audit, createAudit } from '../audit/audit.js';
 import { createAuditFile, createAuditStream } from '../audit/file.js';
 import { createRecentDecisions, type RecentDecisions } from '../audit/query.js';
+import type { VolumeSpace } from '../audit/sink.js';
 import { redactForRecord } from '../inspection/capture.js';
 import { createEvents, type Events } from '../policy/events.js';
 import type { RecordApproval, RecordEvent } from '../policy/security-events.js';
@@ -32,6 +33,8 @@ export type Observability = Pick<Events, 'emit' | 'listen'> & {
   auditError(): string | undefined;
   /** What somebody should look at while all sinks work, such as a second writer. */
   auditWarning(): string | undefined;
+  /** The space of the volumes of the audit files, by sink. */
+  auditSpace(): ReadonlyMap<string, VolumeSpace>;
 };
 
 /** A checkpoint of another gateway may come so much later than it is due. */
@@ -43,6 +46,8 @@ type ObservabilityPorts = {
   readonly log: Log;
   readonly writeStdout: (text: string) => Promise<void>;
   readonly now: () => number;
+  /** Whether a receiver still needs an audit file. */
+  readonly isUndelivered: (path: string) => Promise<boolean>;
 };
 
 /** Creates metrics, controls and audit log for the first version. The audit log is not opened before its `start`. */
@@ -55,6 +60,7 @@ export function createObservability({ settings, hashes }: Version, ports: Observ
   const replica = { instance: `${host}:${settings.listeners.data.port}`, host, run };
   let auditFailure: string | undefined;
   let auditWarning: string | undefined;
+  const auditSpace = new Map<string, VolumeSpace>();
   const recent = settings.admin === undefined ? undefined : createRecentDecisions();
   const audit = createAudit({
     recent,
@@ -83,6 +89,10 @@ export function createObservability({ settings, hashes }: Version, ports: Observ
     onWarning(found) {
       auditWarning = found;
     },
+    onSpace(sink, space) {
+      auditSpace.set(sink, space);
+    },
+    isUndelivered: ports.isUndelivered,
   });
   const {
     emit,
@@ -105,5 +115,6 @@ export function createObservability({ settings, hashes }: Version, ports: Observ
     recent,
     auditError: () => auditFailure,
     auditWarning: () => auditWarning,
+    auditSpace: () => auditSpace,
   };
 }

@@ -133,6 +133,7 @@ export type GatewayEvents = {
   /** Lines of the audit log that a receiver has taken, or has refused. */
   readonly auditDelivered: { readonly sink: string; readonly result: 'delivered' | 'refused'; readonly count: number };
   /** What a receiver does not have yet: bytes of files, and the age of the oldest line, 0 if it has all. */
+  readonly auditSpaceChecked: { readonly sink: string; readonly freeBytes: number };
   readonly auditDeliveryChecked: { readonly sink: string; readonly waitingBytes: number; readonly lagSeconds: number };
   readonly storeChecked: { readonly isUnreachable: boolean };
   readonly blocksCounted: { readonly target: string; readonly count: number };

@@ -45,6 +45,7 @@ type ControlName =
   | `upstream-identity:${string}`
   | `binding:${string}`
   | 'tls:data'
+  | 'audit-space'
   | `audit-delivery:${string}`
   | `inspection:${string}`
   | `endpoint:${string}`;
@@ -131,6 +132,8 @@ export type ControlSources = {
   readonly aggregates: { countHidden(name: string): number };
   /** `undefined` while every sink works. */
   readonly auditError: string | undefined;
+  /** The space of the volumes of the audit files, by sink. */
+  readonly auditSpace: ReadonlyMap<string, { readonly freeBytes: number; readonly totalBytes: number }>;
   /** The receivers of audit lines. */
   readonly deliveries: readonly DeliverySource[];
   /** Why the pins of an upstream are not as they should be, in words; empty if they are. */
@@ -187,6 +190,7 @@ export function refreshControls(controls: Controls, emit: Emit, sources: Control
   if (settings.admin === undefined) controls.set('admin', 'off', 'admin is not configured');
   else controls.set('admin', 'armed');
   setAudit(controls, settings, sources.auditError);
+  setAuditSpace(controls, emit, sources);
   for (const delivery of sources.deliveries) setDelivery(controls, emit, delivery, sources.nowMs);
   controls.set('store', sources.store.state, sources.store.reason);
   setBudgets(controls, sources);
@@ -340,6 +344,27 @@ function setAudit(controls: Controls, { audit }: Settings, error: string | undef
   if (error !== undefined) controls.set('audit', 'degraded', error);
   else if (audit.onFailure === 'block') controls.set('audit', 'armed', durabilityOf(audit));
   else controls.set('audit', 'degraded', 'audit.onFailure: continue lets calls pass while nothing can be recorded');
+}
+
+const GIB = 1024 ** 3;
+/** Unless it is configured, so much of a volume is to be free. */
+const MIN_FREE_PERCENT = 10;
+const MAX_MIN_FREE_BYTES = 5 * GIB;
+
+/** Whether the volumes of the audit files have room: where one is full, calls are refused. */
+function setAuditSpace(controls: Controls, emit: Emit, { auditSpace, settings }: ControlSources): void {
+  const reasons = [...auditSpace].flatMap(([sink, { freeBytes, totalBytes }]) => {
+    emit('auditSpaceChecked', { sink, freeBytes });
+    const { minFree } = settings.audit;
+    const share = ((minFree ?? MIN_FREE_PERCENT) / 100) * totalBytes;
+    const wanted = minFree === undefined ? Math.min(share, MAX_MIN_FREE_BYTES) : share;
+    return freeBytes >= wanted ? [] : `the volume of ${sink} has ${gib(freeBytes)} free, less than ${gib(wanted)}`;
+  });
+  if (auditSpace.size > 0) controls.set('audit-space', reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; '));
+}
+
+function gib(bytes: number): string {
+  return `${(bytes / GIB).toFixed(2)} GiB`;
 }
 
 /** Lines that wait for longer are a reason to look. */

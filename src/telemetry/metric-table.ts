@@ -170,6 +170,11 @@ export const METRICS = {
     help: 'Sequence number of the last durable line of the first audit sink.',
     labels: [],
   },
+  sallyport_audit_free_bytes: {
+    kind: 'gauge',
+    help: 'Free space of the volume of the audit files, by file sink.',
+    labels: ['sink'],
+  },
   sallyport_audit_delivered_total: {
     kind: 'counter',
     help: 'Audit lines by receiver and result: delivered, or refused by it.',

@@ -392,6 +392,7 @@ export function createMetrics(
       for (const [name, state] of controls) writeControl(name, state);
     },
     auditDelivered: ({ sink, result, count }) => families.sallyport_audit_delivered_total.write(count, sink, result),
+    auditSpaceChecked: ({ sink, freeBytes }) => families.sallyport_audit_free_bytes.write(freeBytes, sink),
     auditDeliveryChecked({ sink, waitingBytes, lagSeconds }) {
       families.sallyport_audit_delivery_waiting_bytes.write(waitingBytes, sink);
       families.sallyport_audit_delivery_lag_seconds.write(lagSeconds, sink);

@@ -171,6 +171,9 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'audit.onFailure': 'integration/effects-of-settings.test.ts > onFailure: continue lets calls go on',
   'audit.rotate.age': 'integration/one-writer.test.ts > begins the next file and removes what is old',
   'audit.rotate.size': 'integration/one-writer.test.ts > once one has the size that is configured',
+  'audit.rotate.compress':
+    'integration/one-writer.test.ts > compresses what is no longer written, and says how much is free',
+  'audit.minFree': 'integration/one-writer.test.ts > compresses what is no longer written, and says how much is free',
   'audit.retain': 'integration/one-writer.test.ts > begins the next file and removes what is old',
   'audit.checkpoint.every': 'integration/wire.test.ts > verifies a checkpoint',
 

@@ -61,7 +61,7 @@ describe('two replicas that write to standard output', () => {
   async function serve({ files }: Replica): Promise<Served> {
     const served = startSallyport(['serve', '-c', files.configFile], folder);
     running.push(served);
-    await expect.poll(served.stderr, PATIENT).toContain('ops listening');
+    await expect.poll(served.stderr, { timeout: LONG / 2 }).toContain('ops listening');
     return served;
   }
 

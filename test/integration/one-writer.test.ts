@@ -1,7 +1,7 @@
 // A start is whole or leaves nothing open, and two gateways never share an audit file: taken ports, and a second gateway
 // with the same files, which serves too and is reported.
 
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -65,6 +65,32 @@ async function instances(): Promise<ReadonlySet<unknown>> {
 const auditFiles = (): Promise<readonly string[]> => listFilesOf(join(rig.gateway.folder, 'audit.jsonl'));
 
 describe('audit files', () => {
+  it('[O-95] of a run: compresses what is no longer written, and says how much is free', () =>
+    withGateway(
+      {
+        audit:
+          'audit: {sinks: [{type: file, path: ./audit.jsonl}], checkpoint: {every: 1s}, rotate: {compress: gzip}, minFree: 100}',
+      },
+      async (own) => {
+        const [first = ''] = await listFilesOf(join(own.gateway.folder, 'audit.jsonl'));
+        await own.gateway.gateway.close();
+        // A minute later, nobody writes it any more.
+        const at = new Date(Date.now() - 60_000);
+        await utimes(first, at, at);
+        const started = await tryStart({ file: join(own.gateway.folder, 'gateway.yaml') });
+        expect(started.kind).toBe('started');
+        const files = () => listFilesOf(join(own.gateway.folder, 'audit.jsonl'));
+        await expect.poll(async () => (await files())[0], PATIENT).toBe(`${first}.gz`);
+        const metrics = async (): Promise<string> => (await fetch(`${own.gateway.opsUrl}/metrics`)).text();
+        const isLow = 'sallyport_control_state{control="audit-space",state="degraded"} 1';
+        await expect.poll(metrics, PATIENT).toContain(isLow);
+        expect(await metrics()).toMatch(/sallyport_audit_free_bytes\{sink="file"\} [1-9]/);
+        if (started.kind === 'started') await started.gateway.close();
+        const verdict = await verifyFolder(own.gateway.folder);
+        expect([verdict.faults, verdict.unchecked]).toEqual([[], []]);
+      },
+    ));
+
   it('[O-39] of a run: begins the next file and removes what is old, once a signed checkpoint says so', () =>
     withGateway(
       { audit: 'audit: {sinks: [{type: file, path: ./audit.jsonl}], rotate: {size: 1MiB, age: 1s}, retain: 90d}' },
@@ -99,6 +125,7 @@ describe('audit files', () => {
         );
       const [first = '', second = ''] = await listFilesOf(path);
       expect((await stat(first)).size).toBeGreaterThanOrEqual(1024 * 1024);
+      await expect.poll(() => readFile(second, 'utf8'), PATIENT).toContain('\n');
       const [line = '{}'] = (await readFile(second, 'utf8')).split('\n', 1);
       expect(JSON.parse(line).detail).toMatchObject({ event: 'continued', why: 'size', after_file: basename(first) });
       await own.gateway.gateway.close();

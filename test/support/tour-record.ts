@@ -255,7 +255,7 @@ const AUDIT_PLACEHOLDERS: ReadonlyMap<string, string> = new Map([
   ['result.digest', 'digest'],
 ]);
 const AUDIT_BLANKS =
-  /^(?:id|time|gateway\.(?:instance|epoch|config)|actor\.token\.exp|latency_ms\.\w+|chain\.\w+|detail\.(?:epoch|hash|at|file|key_id|public_key|signature))$/;
+  /^(?:id|time|gateway\.(?:instance|host|run|epoch|config)|actor\.token\.exp|latency_ms\.\w+|chain\.\w+|detail\.(?:epoch|hash|at|file|key_id|public_key|signature))$/;
 
 function auditMember(value: unknown, path: string, placeholders: Placeholders): unknown {
   if (value === null) return null;

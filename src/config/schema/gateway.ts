@@ -505,8 +505,19 @@ export const AUDIT = record(
       {
         size: size('Size from which on no more is written to a file.', '256MiB'),
         age: duration('Age from which on no more is written to a file.', '24h'),
+        compress: oneOfStrings(
+          'Whether files that are no longer written are compressed, once every receiver has their lines. Not for a shipper of your own that reads the files: it may come too late.',
+          ['none', 'gzip'],
+          { default: 'none' },
+        ),
       },
       { default: {} },
+    ),
+    minFree: Type.Optional(
+      count(
+        'The control `audit-space` is degraded while less of the volume of the audit files is free than so many percent; by default 10 percent, or 5 GiB if that is less.',
+        { min: 0, max: 100 },
+      ),
     ),
     retain: Type.Optional(
       period(

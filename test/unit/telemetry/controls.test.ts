@@ -102,7 +102,7 @@ describe('the control approvals', () => {
     } as unknown as Settings;
     const sources = {
       ...{ settings, identity, runtimes: none, aggregates: none, approvals, blocks: [], budgets: [] },
-      ...{ unsettled: [], fixed: '', unsigned: new Set(), listenerErrors: [], deliveries: [] },
+      ...{ unsettled: [], fixed: '', unsigned: new Set(), listenerErrors: [], deliveries: [], auditSpace: new Map() },
       ...{ store: { state: 'armed', reason: '', isUnreachable } },
     } as unknown as ControlSources;
     refreshControls(controls, emit, sources);

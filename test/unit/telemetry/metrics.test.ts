@@ -219,6 +219,7 @@ describe('createMetrics', () => {
     emitTo(metrics, 'blocksCounted', { target: 'tool', count: 2 });
     emitTo(metrics, 'storeChecked', { isUnreachable: true });
     emitTo(metrics, 'auditDelivered', { sink: 'siem', result: 'delivered', count: 2 });
+    emitTo(metrics, 'auditSpaceChecked', { sink: 'file', freeBytes: 3 });
     emitTo(metrics, 'auditDeliveryChecked', { sink: 'siem', waitingBytes: 3, lagSeconds: 4 });
     emitTo(metrics, 'approval', { change: 'granted', approval: sampleApproval(), answer: sampleAnswer() });
     emitTo(metrics, 'spans', { outcome: 'dropped', count: 7 });
