@@ -186,7 +186,7 @@ function createUpstreamPort(
       const runtime = findRuntime(upstream);
       if (runtime === undefined) return Promise.resolve(NOT_RUNNING);
       // What ends or answers something in progress is sent all the same.
-      if (runtime.breaker.isOpen() && !endsOrAnswers(request.authorized.admitted)) return Promise.resolve(HANGING);
+      if (runtime.breaker.status.isOpen && !endsOrAnswers(request.authorized.admitted)) return Promise.resolve(HANGING);
       const snapshot = snapshotOf(runtime);
       return runtime.adapters.forMessage(request.authorized.admitted, snapshot).forward(request, snapshot);
     },

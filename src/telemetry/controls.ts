@@ -118,7 +118,7 @@ type UpstreamStatus = {
   observed(): object | undefined;
   isFresh(): boolean;
   isUp(): boolean;
-  readonly breaker?: { isOpen(): boolean };
+  readonly breaker?: { readonly status: { readonly isOpen: boolean } };
   /** What of the last listings could not be read, one clause each. */
   listingNotes(): readonly string[];
 };
@@ -465,7 +465,7 @@ function setConnection(
   const weakness = upstream.socket === undefined ? weaknessOf([upstream.url], upstream, settings) : undefined;
   const control = `upstream-connection:${upstream.name}` as const;
   const reasons = [
-    ...(runtimes.get(upstream.name)?.breaker?.isOpen() === true ? [HANGING] : []),
+    ...(runtimes.get(upstream.name)?.breaker?.status.isOpen === true ? [HANGING] : []),
     ...(weakness === undefined ? [] : [CONNECTION_WEAKNESSES[weakness]]),
   ];
   controls.set(control, reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; '));

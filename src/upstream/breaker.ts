@@ -7,8 +7,8 @@ const PAUSES_MS = [1_000, 2_000, 5_000, 10_000] as const;
 const LONGEST_PAUSE_MS = 10_000;
 
 export type Breaker = {
-  /** While true, requests of callers are not sent. */
-  isOpen(): boolean;
+  /** While `isOpen`, requests of callers are not sent. A plain value, because every request reads it. */
+  readonly status: { readonly isOpen: boolean };
   /** A request of a caller was not answered in time. */
   noteTimeout(): void;
   /** It was listed, so it answers. */
@@ -26,15 +26,15 @@ type BreakerPorts = {
 };
 
 export function createBreaker({ ping, countResponses, onChange }: BreakerPorts): Breaker {
-  let isOpen = false;
+  const status = { isOpen: false };
   let isPinging = false;
   let isClosed = false;
   let failures = 0;
   let timer: NodeJS.Timeout | undefined;
 
   function set(next: boolean): void {
-    if (isOpen === next) return;
-    isOpen = next;
+    if (status.isOpen === next) return;
+    status.isOpen = next;
     onChange(next);
   }
 
@@ -54,13 +54,13 @@ export function createBreaker({ ping, countResponses, onChange }: BreakerPorts):
   }
 
   return {
-    isOpen: () => isOpen,
+    status,
     noteTimeout() {
-      if (isOpen || isPinging || isClosed) return;
+      if (status.isOpen || isPinging || isClosed) return;
       void probe();
     },
     noteListed() {
-      if (!isOpen) return;
+      if (!status.isOpen) return;
       clearTimeout(timer);
       failures = 0;
       set(false);

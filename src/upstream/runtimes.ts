@@ -149,7 +149,7 @@ export type UpstreamRuntime = {
   /** A request found the upstream unavailable: what answers after this may not be what was listed. */
   noteUnavailable(): void;
   /** Whether requests of callers are refused because the upstream hangs. */
-  readonly breaker: Pick<Breaker, 'isOpen' | 'noteTimeout'>;
+  readonly breaker: Pick<Breaker, 'status' | 'noteTimeout'>;
   close(): Promise<void>;
 };
 

@@ -36,7 +36,7 @@ describe('[X-96] a breaker', () => {
       breaker.noteTimeout();
       await settle();
     }
-    expect([state.pings, breaker.isOpen(), changes]).toEqual([5, false, []]);
+    expect([state.pings, breaker.status.isOpen, changes]).toEqual([5, false, []]);
   });
 
   it('is closed where anything else was answered during the ping', async () => {
@@ -44,7 +44,7 @@ describe('[X-96] a breaker', () => {
     breaker.noteTimeout();
     state.responses += 1;
     await settle();
-    expect(breaker.isOpen()).toBe(false);
+    expect(breaker.status.isOpen).toBe(false);
   });
 
   it('opens with the ping that times out, asks ever less often, and closes with the first answer', async () => {
@@ -52,7 +52,7 @@ describe('[X-96] a breaker', () => {
     breaker.noteTimeout();
     breaker.noteTimeout();
     await settle();
-    expect([breaker.isOpen(), state.pings]).toEqual([true, 1]);
+    expect([breaker.status.isOpen, state.pings]).toEqual([true, 1]);
     const pings: number[] = [];
     for (let second = 1; second <= 40; second += 1) {
       const before = state.pings;
@@ -62,7 +62,7 @@ describe('[X-96] a breaker', () => {
     expect(pings).toEqual([1, 3, 8, 18, 28, 38]);
     state.answers = true;
     await vi.advanceTimersByTimeAsync(10_000);
-    expect([breaker.isOpen(), changes]).toEqual([false, [true, false]]);
+    expect([breaker.status.isOpen, changes]).toEqual([false, [true, false]]);
     const { pings: last } = state;
     await vi.advanceTimersByTimeAsync(60_000);
     expect(state.pings).toBe(last);
@@ -74,7 +74,7 @@ describe('[X-96] a breaker', () => {
     await settle();
     breaker.noteListed();
     await vi.advanceTimersByTimeAsync(60_000);
-    expect([breaker.isOpen(), state.pings, changes]).toEqual([false, 1, [true, false]]);
+    expect([breaker.status.isOpen, state.pings, changes]).toEqual([false, 1, [true, false]]);
   });
 
   it('pings no more once it is closed for good', async () => {
