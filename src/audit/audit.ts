@@ -42,6 +42,7 @@ import {
   AuditSink,
   type ChainWriter,
   type FileOpening,
+  type OwnFile,
   type SinkResult,
   type VolumeSpace,
 } from './sink.js';
@@ -114,6 +115,8 @@ export interface Audit {
   approval: RecordApproval;
   /** Sets the versions that events carry from now on. */
   setVersions(versions: Versions): void;
+  /** The file that the first file sink writes. */
+  ownFile(): OwnFile | undefined;
   /** True if every sink can be written. */
   isWritable(): boolean;
   /** Writes a signed checkpoint to every chain, and a copy to every other sink. */
@@ -453,6 +456,7 @@ export function createAudit(ports: AuditPorts): Audit {
       return suppressed;
     },
     setVersions: builder.setVersions,
+    ownFile: () => sinks.find(({ folder }) => folder !== undefined)?.folder?.ownFile(),
     isWritable: () => sinks.every((sink) => sink.isWritable),
     checkpoint,
     async close() {

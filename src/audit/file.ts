@@ -338,6 +338,7 @@ export function createAuditFile(path: string, options: AuditFileOptions): ChainW
       await file?.handle.close();
     },
     folder: {
+      ownFile: () => opened && { path: opened.path, bytes: opened.size },
       async findWarnings() {
         const others = await findOtherWriters();
         return [

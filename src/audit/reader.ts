@@ -2,7 +2,7 @@
 // runtime or not, and verifies them as they are found. Opens files for reading only, and keeps no more of them in memory
 // than a piece.
 
-import { createReadStream } from 'node:fs';
+import { constants, createReadStream } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
@@ -69,26 +69,39 @@ export type NewLines = { readonly lines: readonly string[]; readonly start: numb
 /** Few lines are longer. */
 const PIECE_BYTES = 256 * 1024;
 
+/** Opening waits for nobody, whatever is at the path. */
+const READ_FILE = constants.O_RDONLY | constants.O_NONBLOCK;
+
 /**
  * The complete lines behind an offset, as many as fit into a piece; without any, `end` is `start`. A file that is shorter
- * than the offset took the place of another, and is read from its beginning. Rejects if it cannot be read.
+ * than the offset, or has no line end before it, is not the one that was read, and is read from its beginning. Nothing
+ * behind `limit` bytes is read. Rejects if it cannot be read.
  */
-export async function readNewLines(path: string, offset: number): Promise<NewLines> {
-  const handle = await open(path, 'r');
+export async function readNewLines(path: string, offset: number, limit = Number.POSITIVE_INFINITY): Promise<NewLines> {
+  const handle = await open(path, READ_FILE);
   try {
-    const { size } = await handle.stat();
-    const start = size < offset ? 0 : offset;
+    const size = Math.min((await handle.stat()).size, limit);
+    const isLineEnd = offset === 0 || (await readPiece(handle, offset - 1, 1)) === '\n';
+    const start = size < offset || !isLineEnd ? 0 : offset;
     for (const bytes of [PIECE_BYTES, MAX_LINE_BYTES]) {
       const text = await readPiece(handle, start, Math.min(size - start, bytes));
       const length = text.lastIndexOf('\n') + 1;
       if (length > 0) return { lines: text.slice(0, length - 1).split('\n'), start, end: start + length };
-      if (text.length === MAX_LINE_BYTES) return { lines: [text], start, end: start + text.length };
-      if (text.length < bytes) break;
+      if (text.length < bytes) return { lines: [], start, end: start };
     }
-    return { lines: [], start, end: start };
+    return { lines: [], start, end: await findLineEnd(handle, start + MAX_LINE_BYTES, size, start) };
   } finally {
     await handle.close();
   }
+}
+
+/** The offset behind the end of a line that is too long for an audit line; `fallback` while it has none. */
+async function findLineEnd(handle: FileHandle, from: number, size: number, fallback: number): Promise<number> {
+  for (let at = from; at < size; at += PIECE_BYTES) {
+    const end = (await readPiece(handle, at, Math.min(size - at, PIECE_BYTES))).indexOf('\n');
+    if (end >= 0) return at + end + 1;
+  }
+  return fallback;
 }
 
 async function readPiece(handle: FileHandle, start: number, bytes: number): Promise<string> {

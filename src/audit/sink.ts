@@ -53,8 +53,13 @@ export interface ChainWriter {
 
 export type VolumeSpace = { readonly freeBytes: number; readonly totalBytes: number };
 
+/** A file that this process writes, and its bytes of completed writes: what stands behind them may be undone. */
+export type OwnFile = { readonly path: string; readonly bytes: number };
+
 /** The folder of a sink. */
 export type AuditFolder = {
+  /** `undefined` while no file is open. */
+  ownFile(): OwnFile | undefined;
   /** What somebody should look at, a sentence each: other writers, and files that somebody else has changed. */
   findWarnings(): Promise<readonly string[]>;
   /** Files that are older than the time for which they are kept, the oldest first. */

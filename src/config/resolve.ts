@@ -376,6 +376,7 @@ function compileDelivery(file: DeliveryFile): DeliverySettings {
     headers: Object.fromEntries(headers),
     secret: key === undefined ? undefined : readWebhookSecret(key),
     facility: file.type === 'syslog' ? file.facility : 'audit',
+    maxMessage: file.type === 'syslog' ? file.maxMessage : 0,
   };
 }
 

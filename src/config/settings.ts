@@ -278,6 +278,8 @@ export type DeliverySettings = Pick<SettingsOf<typeof DELIVERED>, 'type' | 'form
   /** Secret values by lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
   readonly secret: Uint8Array | undefined;
+  /** Bytes of a syslog message. */
+  readonly maxMessage: number;
   readonly facility: Extract<SettingsOf<typeof DELIVERED>, { readonly type: 'syslog' }>['facility'];
 };
 

@@ -1,18 +1,19 @@
 // Delivers the lines of audit files to a receiver: in order, at least once, with the position kept beside the files
 // (position.ts). It reads what the file sink has written and so delays no call; what a receiver cannot take waits in the
-// files. A batch that a receiver refuses for what is in it is halved until the line is found that it does not take; this
-// line is counted and named, and stays in the file. Everything else is tried again, for as long as it takes.
+// files. What a receiver refuses for what is in it is halved until the line is found that it does not take. Such a line is
+// passed over, counted and named, and stays in the file, but only at a receiver that takes other lines. Everything else
+// is tried again, in smaller parts, for as long as it takes.
 // docs/reference/audit.md#delivery
 
-import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AuditRecord } from '../audit/chain.js';
 import { createEventJoiner } from '../audit/query.js';
 import { type NewLines, readNewLines } from '../audit/reader.js';
-import { nextTurn } from '../audit/sink.js';
+import { nextTurn, type OwnFile } from '../audit/sink.js';
 import { parseObject } from '../protocol/jsonrpc.js';
+import { escapeForTerminal, makeVisible } from '../text/escaping.js';
 import { errorCode } from '../text/wording.js';
-import { openPosition, type Position } from './position.js';
+import { type FileState, openPosition, type Position } from './position.js';
 
 /** A line to deliver. */
 export type Line = {
@@ -24,14 +25,14 @@ export type Line = {
 
 /** What became of a batch. */
 export type Attempt =
-  /** The receiver has it, but for some lines that it says it did not take. */
-  | { readonly outcome: 'delivered'; readonly refused?: number; readonly why?: string }
+  /** The receiver has it, but for some lines that it says it did not take, and some that were too long for it. */
+  | { readonly outcome: 'delivered'; readonly refused?: number; readonly leftOut?: number; readonly why?: string }
   /** The receiver does not take it because of what is in it: a part of it may pass. */
   | { readonly outcome: 'refused'; readonly why: string }
-  /** It may pass later. */
-  | { readonly outcome: 'failed'; readonly why: string };
+  /** It may pass later. `isAnswer`: the receiver has said so, in place of a broken connection or silence. */
+  | { readonly outcome: 'failed'; readonly why: string; readonly isAnswer?: boolean };
 
-type Decided = Exclude<Attempt, { readonly outcome: 'failed' }>;
+type Untaken = Exclude<Attempt, { readonly outcome: 'delivered' }>;
 
 /** A connection to a receiver. */
 export type Receiver = {
@@ -48,6 +49,8 @@ export type DeliveryState = {
   readonly waitingBytes: number;
   /** When the oldest line was written that the receiver does not have; `undefined` if it has all. */
   readonly waitingSinceMs: number | undefined;
+  /** The name of the first file that is delivered; `undefined` until it is known. */
+  readonly from: string | undefined;
   /** Lines that the receiver did not take, and why the last of them. */
   readonly refused: { readonly count: number; readonly why: string } | undefined;
 };
@@ -66,6 +69,8 @@ export type DeliveryPorts = {
   /** The configured path of the audit files. */
   readonly auditPath: string;
   readonly receiver: Receiver;
+  /** The file that the sink writes. */
+  readonly ownFile: () => OwnFile | undefined;
   readonly now: () => number;
   readonly onLines: (result: 'delivered' | 'refused', count: number) => void;
 };
@@ -79,13 +84,12 @@ const IDLE_MS = 500;
 /** Pauses after failures double from the first to the second. */
 const FIRST_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 30_000;
+/** After so many failures a line alone that the receiver answers with an error is one that it refuses. */
+const MAX_ANSWERS = 4;
 /** The position is written as often at most, and when everything is delivered. */
 const SAVE_EVERY_MS = 1_000;
 /** How long `close` goes on delivering. */
 const CLOSE_WITHIN_MS = 3_000;
-
-/** As many lines in a row may be refused at once; beyond that the receiver seems to refuse everything. */
-const MAX_REFUSED_IN_ROW = 10;
 
 type Batch = NewLines & { readonly file: string };
 
@@ -101,18 +105,17 @@ function limit(found: NewLines): NewLines {
   return { lines, start: found.start, end };
 }
 
-async function nextBatch(position: Position): Promise<Batch | undefined> {
-  for (const file of await position.files()) {
-    const found = await readNewLines(file, position.offsetIn(file));
-    if (found.start !== found.end) return { ...limit(found), file };
+/** The next lines; `undefined` if there are none, but perhaps a line that is still being written. */
+async function nextBatch(states: readonly FileState[]): Promise<Batch | undefined> {
+  for (const { path, offset, bytes } of states) {
+    const found = await readNewLines(path, offset, bytes);
+    if (found.start !== found.end) return { ...limit(found), file: path };
   }
   return undefined;
 }
 
-async function bytesBehind(position: Position): Promise<number> {
-  let bytes = 0;
-  for (const file of await position.files()) bytes += Math.max(0, (await stat(file)).size - position.offsetIn(file));
-  return bytes;
+function bytesOf(states: readonly FileState[]): number {
+  return states.reduce((sum, { offset, bytes }) => sum + bytes - offset, 0);
 }
 
 function timeOf(text: string): number | undefined {
@@ -139,7 +142,13 @@ function createLineReader(): (text: string) => Line {
   };
 }
 
-/** Starts the delivery to one receiver. The file sink has to be open. */
+/** What a receiver says is shown to people. */
+function clean(why: string): string {
+  return makeVisible(escapeForTerminal(why.slice(0, MAX_WHY)));
+}
+const MAX_WHY = 200;
+
+/** Starts the delivery to one receiver. */
 export function startDelivery(ports: DeliveryPorts): Delivery {
   const { name, auditPath, receiver, now, onLines } = ports;
   const readLine = createLineReader();
@@ -149,7 +158,8 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
   let waitingBytes = 0;
   let waitingSinceMs: number | undefined;
   let refused: DeliveryState['refused'];
-  let refusedInRow = 0;
+  /** What the receiver has taken last, or the first line of this run: it shows whether it takes anything. */
+  let probe: string | undefined;
   let savedAt = 0;
   let endAt = Number.POSITIVE_INFINITY;
 
@@ -157,9 +167,24 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
     const parts: string[] = [];
     for (const line of lines) {
       if (parts.length % LINES_PER_TURN === 0) await nextTurn();
-      parts.push(receiver.render(readLine(line)));
+      parts.push(renderLine(line));
     }
     return parts;
+  }
+
+  /** A line that somebody has changed may be of any shape. */
+  function renderLine(text: string): string {
+    try {
+      return receiver.render(readLine(text));
+    } catch {
+      return receiver.render({ text, record: undefined });
+    }
+  }
+
+  async function firstLineOfRun(): Promise<string | undefined> {
+    const own = ports.ownFile();
+    const [first] = own === undefined ? [] : (await readNewLines(own.path, 0, own.bytes)).lines;
+    return first === undefined ? undefined : renderLine(first);
   }
 
   /** Rejects when the delivery has to end. */
@@ -170,44 +195,68 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
     if (performance.now() >= endAt) throw new Ended();
   }
 
-  async function sendUntilDecided(parts: readonly string[], known: Position): Promise<Decided> {
-    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
-      const attempt = await receiver
-        .send(parts)
-        .catch((cause): Attempt => ({ outcome: 'failed', why: errorCode(cause) }));
-      error = attempt.outcome === 'failed' ? attempt.why : undefined;
-      if (attempt.outcome !== 'failed') return attempt;
-      waitingBytes = await bytesBehind(known);
-      await pause(pauseMs);
-    }
+  async function send(parts: readonly string[]): Promise<Attempt> {
+    const attempt = await receiver
+      .send(parts)
+      .catch((cause): Attempt => ({ outcome: 'failed', why: errorCode(cause) }));
+    if (attempt.outcome !== 'delivered' || (attempt.refused ?? 0) < parts.length) return attempt;
+    return { outcome: 'refused', why: attempt.why ?? 'the receiver took no line of the batch' };
+  }
+
+  function noteTaken(parts: readonly string[], attempt: Extract<Attempt, { refused?: number }>): void {
+    const { refused: lost = 0, leftOut = 0, why } = attempt;
+    probe = parts.at(-1);
+    error = undefined;
+    onLines('delivered', parts.length - lost - leftOut);
+    if (lost > 0) noteRefused(lost, why ?? 'the receiver did not say why');
+    if (leftOut > 0) noteRefused(leftOut, 'longer than maxMessage: its place in the files was sent');
+  }
+
+  function noteRefused(count: number, why: string): void {
+    onLines('refused', count);
+    refused = { count: (refused?.count ?? 0) + count, why: clean(why) };
+  }
+
+  /** True if the receiver takes another line: then it is this line that it does not take. */
+  async function takesOthers(): Promise<boolean> {
+    return probe !== undefined && (await send([probe])).outcome === 'delivered';
   }
 
   /** Resolves when the receiver has the lines, or has refused them one by one. */
-  async function deliver(parts: readonly string[], known: Position): Promise<void> {
-    const attempt = await sendUntilDecided(parts, known);
-    if (attempt.outcome === 'refused' && parts.length > 1) {
-      const half = parts.length >> 1;
-      await deliver(parts.slice(0, half), known);
-      return deliver(parts.slice(half), known);
-    }
-    await count(parts.length, attempt.outcome === 'refused' ? parts.length : (attempt.refused ?? 0), attempt.why);
+  async function deliver(parts: readonly string[], failures = 0): Promise<void> {
+    if (parts.length === 0) return;
+    const attempt = await send(parts);
+    if (attempt.outcome === 'delivered') return noteTaken(parts, attempt);
+    return parts.length === 1 ? deliverOne(parts, attempt, failures) : deliverHalves(parts, attempt, failures);
   }
 
-  async function count(sent: number, lost: number, why = 'the receiver did not say why'): Promise<void> {
-    refusedInRow = lost === sent ? refusedInRow + 1 : 0;
-    onLines('delivered', sent - lost);
-    if (lost === 0) return;
-    onLines('refused', lost);
-    refused = { count: (refused?.count ?? 0) + lost, why };
-    if (refusedInRow <= MAX_REFUSED_IN_ROW) return;
-    error = `the receiver refuses every line (${why})`;
-    await pause(MAX_PAUSE_MS);
+  async function deliverOne(parts: readonly string[], attempt: Untaken, failures: number): Promise<void> {
+    const isRefusal = attempt.outcome === 'refused' || (attempt.isAnswer === true && failures >= MAX_ANSWERS);
+    if (isRefusal && (await takesOthers())) return noteRefused(1, attempt.why);
+    await wait(attempt.why, failures);
+    return deliver(parts, failures + 1);
+  }
+
+  /** Where it is the connection that failed, smaller parts come through a slow one. */
+  async function deliverHalves(parts: readonly string[], attempt: Untaken, failures: number): Promise<void> {
+    const hasFailed = attempt.outcome === 'failed';
+    if (hasFailed) await wait(attempt.why, failures);
+    const half = parts.length >> 1;
+    await deliver(parts.slice(0, half), hasFailed ? failures + 1 : failures);
+    return deliver(parts.slice(half));
+  }
+
+  async function wait(why: string, failures: number): Promise<void> {
+    error = clean(why);
+    waitingBytes = bytesOf((await position?.behind().catch(() => undefined)) ?? []) || waitingBytes;
+    await pause(Math.min(FIRST_PAUSE_MS * 2 ** failures, MAX_PAUSE_MS));
   }
 
   /** Resolves with false where nothing is left. */
   async function deliverNext(known: Position): Promise<boolean> {
-    const batch = await nextBatch(known);
-    waitingBytes = batch === undefined ? 0 : await bytesBehind(known);
+    const states = await known.behind();
+    const batch = await nextBatch(states);
+    waitingBytes = batch === undefined ? 0 : bytesOf(states);
     if (batch === undefined) {
       waitingSinceMs = undefined;
       error = undefined;
@@ -215,7 +264,7 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
       return false;
     }
     waitingSinceMs = timeOf(batch.lines[0] ?? '') ?? now();
-    await deliver(await render(batch.lines), known);
+    await deliver(await render(batch.lines));
     known.advance(batch.file, batch.end);
     if (performance.now() - savedAt < SAVE_EVERY_MS) return true;
     await known.save();
@@ -225,10 +274,12 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
 
   /** Resolves with false when the delivery has ended. */
   async function goOn(): Promise<boolean> {
+    const isEnding = ending.signal.aborted;
     try {
-      position ??= await openPosition(auditPath, name);
+      position ??= await openPosition(auditPath, name, ports.ownFile);
+      probe ??= await firstLineOfRun();
       if (await deliverNext(position)) return true;
-      if (ending.signal.aborted) return false;
+      if (isEnding) return false;
       await pause(IDLE_MS);
     } catch (cause) {
       if (cause instanceof Ended) return false;
@@ -245,11 +296,13 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
   const finished = run();
   return {
     name,
-    state: () => ({ error, waitingBytes, waitingSinceMs, refused }),
+    state: () => ({ error, waitingBytes, waitingSinceMs, refused, from: position?.from }),
     async hasDelivered(file) {
+      if (position === undefined) return false;
+      const state = (await position.behind()).find(({ path }) => path === file);
       // What is older than the first file was recorded before there was this receiver.
-      if (position === undefined || !(await position.files()).includes(file)) return position !== undefined;
-      const { start, end } = await readNewLines(file, position.offsetIn(file));
+      if (state === undefined) return true;
+      const { start, end } = await readNewLines(file, state.offset, state.bytes);
       return start === end;
     },
     async close() {

@@ -45,7 +45,8 @@ const LAST_SUCCESS = 299;
 /** What a status says of a batch. */
 function attemptOf(status: number): Attempt {
   if (status <= LAST_SUCCESS) return DELIVERED;
-  return { outcome: REFUSING.has(status) ? 'refused' : 'failed', why: `answered with status ${status}` };
+  const why = `answered with status ${status}`;
+  return REFUSING.has(status) ? { outcome: 'refused', why } : { outcome: 'failed', why, isAnswer: true };
 }
 
 /**
@@ -143,19 +144,22 @@ export function createOtlpReceiver(settings: DeliverySettings, fetch: GuardedFet
       const body = `{"resourceLogs":[{"resource":${resource},"scopeLogs":${scopeLogs}}]}`;
       const headers = headersOf(settings, { contentType: 'application/json' });
       const outcome = await fetch.postForm(settings.url, { headers, body }, ruleOf(settings));
-      if (!outcome.ok) return { outcome: 'failed', why: outcome.detail };
-      return outcome.status <= LAST_SUCCESS ? readPartialSuccess(outcome.bytes) : attemptOf(outcome.status);
+      if (outcome.ok && outcome.status <= LAST_SUCCESS) return readPartialSuccess(outcome.bytes, parts.length);
+      // Of a body that cannot be read, the status says enough.
+      if (outcome.status !== undefined) return attemptOf(outcome.status);
+      return { outcome: 'failed', why: outcome.ok ? 'no status' : outcome.detail };
     },
     close: () => fetch.close(),
   };
 }
 
 /** A receiver may take a batch but for some of its records (OTLP, partial success). */
-function readPartialSuccess(bytes: Uint8Array): Attempt {
+function readPartialSuccess(bytes: Uint8Array, sent: number): Attempt {
   const answer = bytes.length === 0 ? {} : parseObject(Buffer.from(bytes).toString('utf8'));
-  const partial = answer?.['partialSuccess'];
+  if (answer === undefined) return { outcome: 'failed', why: 'answered with something else than OTLP' };
+  const partial = answer['partialSuccess'];
   if (!isObject(partial)) return DELIVERED;
-  const refused = Number(partial['rejectedLogRecords'] ?? 0);
+  const refused = Math.min(Math.floor(Number(partial['rejectedLogRecords'] ?? 0)), sent);
   if (!(refused > 0)) return DELIVERED;
   const { errorMessage: why } = partial;
   return { outcome: 'delivered', refused, ...(typeof why === 'string' && { why }) };

@@ -65,8 +65,19 @@ export function severityOf(record: AuditRecord): number {
   return known ?? (isRefused(record) ? MEDIUM : INFORMATIONAL);
 }
 
+const REFUSED_TYPES: ReadonlySet<unknown> = new Set(['auth.failure', 'approval.denied']);
+const REFUSED_ACTIONS: ReadonlySet<unknown> = new Set(['refused', 'withheld']);
+const FIRST_HTTP_ERROR = 400;
+
+/** A request that did not pass, or whose result did not; a change or an access that was not admitted. */
 function isRefused(record: AuditRecord): boolean {
-  return valueAt(record, 'decision', 'verdict') === 'deny' || record['type'] === 'auth.failure';
+  return (
+    valueAt(record, 'decision', 'verdict') === 'deny' ||
+    REFUSED_ACTIONS.has(valueAt(record, 'decision', 'action')) ||
+    REFUSED_TYPES.has(record['type']) ||
+    valueAt(record, 'detail', 'result') === 'rejected' ||
+    (record['type'] === 'admin.action' && Number(valueAt(record, 'detail', 'status')) >= FIRST_HTTP_ERROR)
+  );
 }
 
 function hasDecision(record: AuditRecord): boolean {
@@ -142,8 +153,10 @@ export const OCSF_ROWS: readonly Row[] = [
     '4 (High) of `pin.drift` and `pin.finding`, 3 (Medium) of refusals and `auth.failure`, otherwise 1 (Informational)',
     severityOf,
   ),
-  computed('status_id', '2 (Failure) of refusals and failed calls, otherwise 1 (Success)', (record) =>
-    isFailed(record) ? 2 : 1,
+  computed(
+    'status_id',
+    '2 (Failure) of what was refused or withheld and of failed calls, otherwise 1 (Success)',
+    (record) => (isFailed(record) ? 2 : 1),
   ),
   computed('status_code', 'the first of `decision.reasons`', (record) => {
     const reasons = valueAt(record, 'decision', 'reasons');
@@ -154,7 +167,11 @@ export const OCSF_ROWS: readonly Row[] = [
     '`decision.detail`, otherwise `decision.reasons`',
     (record) => text(valueAt(record, 'decision', 'detail')) ?? reasonsOf(record),
   ),
-  computed('action_id', '2 (Denied), 4 (Modified) where a detector changed the result, 1 (Allowed)', actionOf),
+  computed(
+    'action_id',
+    '2 (Denied) of what was refused or withheld, 4 (Modified) where a detector changed the result, 1 (Allowed)',
+    actionOf,
+  ),
   computed('disposition_id', '2 (Blocked) or 1 (Allowed)', (record) => {
     const action = actionOf(record);
     return action === undefined || action === 2 ? action : 1;

@@ -1,12 +1,14 @@
 // How far the lines of audit files were delivered to one receiver, kept beside the files: of each file the offset behind
-// the last line that the receiver has. It is written after lines were delivered, never before, so that whatever was
-// lost with a process is delivered again. Two gateways in one folder may overwrite each other's file: both deliver
-// everything, and an older offset only repeats lines.
+// the last line that the receiver has. It is written when the receiver is new and after lines were delivered, never
+// before, so that whatever was lost with a process is delivered again. Two gateways in one folder may overwrite each
+// other's position: both deliver everything, and an older offset only repeats lines.
 
-import { open, readFile, rename } from 'node:fs/promises';
+import { lstat, open, readFile, rename } from 'node:fs/promises';
+import { userInfo } from 'node:os';
 import { basename, dirname, join, parse } from 'node:path';
 import { listFilesOf } from '../audit/folder.js';
-import { COMPRESSED } from '../audit/run-name.js';
+import { COMPRESSED, compareRuns, readRunName } from '../audit/run-name.js';
+import type { OwnFile } from '../audit/sink.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import { systemErrorCode } from '../text/wording.js';
 
@@ -34,7 +36,7 @@ async function read(path: string): Promise<Written | undefined> {
 }
 
 async function write(path: string, written: Written): Promise<void> {
-  const next = `${path}.new`;
+  const next = `${path}.${process.pid}.new`;
   const handle = await open(next, 'w', 0o600);
   try {
     await handle.writeFile(`${JSON.stringify(written)}\n`);
@@ -43,40 +45,101 @@ async function write(path: string, written: Written): Promise<void> {
     await handle.close();
   }
   await rename(next, path);
+  const folder = await open(dirname(path), 'r');
+  await folder.sync().finally(() => folder.close());
 }
 
+/** A file and how far it may be read. */
+export type FileState = { readonly path: string; readonly offset: number; readonly bytes: number };
+
 export type Position = {
-  /** The files to deliver, the oldest first, as absolute paths. */
-  files(): Promise<readonly string[]>;
-  /** The offset up to which a file was delivered. */
-  offsetIn(file: string): number;
+  /** The name of the first file that is delivered. */
+  readonly from: string;
+  /** The files of which the receiver does not have everything, the oldest first. */
+  behind(): Promise<readonly FileState[]>;
   advance(file: string, offset: number): void;
   /** Writes what has changed. Rejects if it cannot be written. */
   save(): Promise<void>;
 };
 
+/** Files of which the receiver has everything, and that this process does not write, are looked at again after this time. */
+const LOOK_AGAIN_MS = 60_000;
+
+function ownUser(): number | undefined {
+  try {
+    const { uid } = userInfo();
+    return uid < 0 ? undefined : uid;
+  } catch {
+    return undefined;
+  }
+}
+
 /**
- * Opens the position of a receiver. A new receiver begins with the newest file that is there, which is that of this run
- * once its sink is open: what was recorded before stays where it is.
+ * Opens the position of a receiver. A new receiver begins with the file that this run has opened: what was recorded
+ * before stays where it is. Rejects while the file sink has none open.
  */
-export async function openPosition(auditPath: string, receiver: string): Promise<Position> {
+export async function openPosition(
+  auditPath: string,
+  receiver: string,
+  ownFile: () => OwnFile | undefined,
+): Promise<Position> {
   const path = positionPath(auditPath, receiver);
   const known = await read(path);
-  const from = known?.from ?? basename((await listFilesOf(auditPath)).at(-1) ?? '');
+  const begun = ownFile();
+  if (known === undefined && begun === undefined) throw new Error('there is no audit file yet');
+  const from = known?.from ?? basename(begun?.path ?? '');
+  const first = readRunName(from);
+  const user = ownUser();
   const offsets = new Map(Object.entries(known?.files ?? {}));
-  let isChanged = known === undefined;
+  const settled = new Map<string, number>();
+  let isChanged = false;
+  if (known === undefined) await write(path, { from, files: {} });
+
+  /** False for what was recorded before there was this receiver, and for files whose lines every receiver has. */
+  function isConcerned(name: string): boolean {
+    if (name.endsWith(COMPRESSED)) return false;
+    const run = readRunName(name);
+    return first === undefined || (run !== undefined && (name === from || compareRuns(run, first) >= 0));
+  }
+
+  async function look(file: string): Promise<FileState | undefined> {
+    const name = basename(file);
+    const own = ownFile();
+    if (own?.path === file) return behindIn(file, Math.min((await lstat(file)).size, own.bytes));
+    if (performance.now() < (settled.get(name) ?? 0)) return undefined;
+    const { size, uid } = await lstat(file);
+    const state = isOfUser(uid) ? behindIn(file, size) : undefined;
+    if (state === undefined) settled.set(name, performance.now() + LOOK_AGAIN_MS);
+    return state;
+  }
+
+  /** Undefined if nothing is left. A shorter file is another one. */
+  function behindIn(path: string, bytes: number): FileState | undefined {
+    const offset = offsets.get(basename(path)) ?? 0;
+    return offset === bytes ? undefined : { path, offset: offset > bytes ? 0 : offset, bytes };
+  }
+
+  /** What another user has put there is not this gateway's. */
+  function isOfUser(uid: number): boolean {
+    return user === undefined || uid === user;
+  }
 
   return {
-    async files() {
-      // A file is compressed once every receiver has its lines.
-      const all = (await listFilesOf(auditPath)).filter((file) => !file.endsWith(COMPRESSED));
-      const names = new Set(all.map((file) => basename(file)));
+    from,
+    async behind() {
+      const files = (await listFilesOf(auditPath)).filter((file) => isConcerned(basename(file)));
+      const names = new Set(files.map((file) => basename(file)));
       for (const name of offsets.keys()) if (!names.has(name)) offsets.delete(name);
-      const first = all.findIndex((file) => basename(file) === from);
-      // Where the first file was removed, all that are left came after it.
-      return first < 0 ? all : all.slice(first);
+      const states: FileState[] = [];
+      for (const file of files) {
+        const state = await look(file).catch((error: unknown) => {
+          if (systemErrorCode(error) === 'ENOENT') return undefined;
+          throw error;
+        });
+        if (state !== undefined) states.push(state);
+      }
+      return states;
     },
-    offsetIn: (file) => offsets.get(basename(file)) ?? 0,
     advance(file, offset) {
       offsets.set(basename(file), offset);
       isChanged = true;

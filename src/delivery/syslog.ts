@@ -8,13 +8,16 @@ import type { Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { valueAt } from '../audit/chain.js';
 import type { DeliverySettings } from '../config/settings.js';
+import { bareHost } from '../policy/addresses.js';
 import { errorCode } from '../text/wording.js';
 import { addressesFor, connectOptionsFor, describeConnectionError } from '../upstream/safe-fetch.js';
 import type { Attempt, Line, Receiver } from './delivery.js';
 import { renderLine } from './http.js';
 import { severityOf } from './ocsf.js';
 
-const TIMEOUT_MS = 15_000;
+const TIMEOUT_MS = 30_000;
+/** One that takes connections and ends them does so within this time. */
+const SETTLE_MS = 100;
 
 /** Numbers of facilities (RFC 5424 §6.2.1). */
 const FACILITIES: Readonly<Record<DeliverySettings['facility'], number>> = {
@@ -45,14 +48,36 @@ const MAX_HOSTNAME = 255;
 const MAX_PROCID = 128;
 const MAX_MSGID = 32;
 
-/** One message with its length in front. The process is the chain: one of each run and sink. */
-export function syslogFrame(line: Line, settings: Pick<DeliverySettings, 'facility' | 'format'>, host: string): string {
+/** What a message ends with in place of a line that is too long for it. */
+const LEFT_OUT = /,"left_out_bytes":\d+\}$/;
+
+/** In place of a line that is too long: what finds it in the file. */
+function stub({ record = {} }: Line, bytes: number): string {
+  const { id, time, type, chain } = record;
+  const decision = valueAt(record, 'decision', 'id');
+  return JSON.stringify({ id, time, type, decision, chain, left_out_bytes: bytes });
+}
+
+/**
+ * One message with its length in front. The process is the chain: one of each run and sink. A receiver cuts what is
+ * longer than it takes, and would read the rest as another message, whose text a caller may have chosen.
+ */
+export function syslogFrame(
+  line: Line,
+  settings: Pick<DeliverySettings, 'facility' | 'format' | 'maxMessage'>,
+  host: string,
+): string {
   const { record = {} } = line;
   const time = field(record['time'], MAX_PROCID);
   const epoch = field(valueAt(record, 'gateway', 'epoch'), MAX_PROCID);
   const type = field(record['type'], MAX_MSGID);
   const head = `<${priorityOf(line, settings.facility)}>1 ${time} ${field(host, MAX_HOSTNAME)} sallyport ${epoch} ${type} ${NIL} `;
   const message = head + renderLine(line, settings.format);
+  const bytes = Buffer.byteLength(message);
+  return bytes <= settings.maxMessage ? `${bytes} ${message}` : framed(head + stub(line, bytes));
+}
+
+function framed(message: string): string {
   return `${Buffer.byteLength(message)} ${message}`;
 }
 
@@ -69,7 +94,7 @@ export function createSyslogReceiver(settings: DeliverySettings, isOwnListener: 
     const { hostname: name, port } = url;
     return new Promise((resolve, reject) => {
       if (connect === undefined) return reject(new Error('the address cannot be reached by this scheme'));
-      connect({ hostname: name, host: url.host, protocol, port }, (error, socket) =>
+      connect({ hostname: bareHost(name), host: url.host, protocol, port }, (error, socket) =>
         error === null ? resolve(socket) : reject(error),
       );
     });
@@ -85,10 +110,13 @@ export function createSyslogReceiver(settings: DeliverySettings, isOwnListener: 
         return { outcome: 'failed', why: `could not be reached (${describeConnectionError(errorCode(error))})` };
       }
       open = socket;
-      return write(socket, parts.join('')).finally(() => {
+      const attempt = await write(socket, parts.join('')).finally(() => {
         open = undefined;
         socket.destroy();
       });
+      const tooLong = parts.filter((part) => LEFT_OUT.test(part)).length;
+      if (attempt.outcome !== 'delivered' || tooLong === 0) return attempt;
+      return { ...attempt, leftOut: tooLong };
     },
     async close() {
       open?.destroy();
@@ -96,20 +124,33 @@ export function createSyslogReceiver(settings: DeliverySettings, isOwnListener: 
   };
 }
 
-/** Resolves when the receiver has closed its side behind the text. */
+/**
+ * Resolves when the receiver has closed its side behind the text. One that closes it before it was told the end has not
+ * read everything, such as a balancer whose receiver is away.
+ */
 function write(socket: Socket, text: string): Promise<Attempt> {
   return new Promise((resolve) => {
     const fail = (why: string) => resolve({ outcome: 'failed', why });
+    let isToldEnd = false;
+    const deadline = setTimeout(() => {
+      fail('did not end the connection in time, and so does not confirm what it was sent');
+    }, TIMEOUT_MS);
     socket.on('error', (error) => fail(`the connection broke (${errorCode(error)})`));
+    socket.on('end', () => {
+      if (!isToldEnd) fail('ended the connection before everything was sent');
+    });
     socket.on('close', (hasFailed) => {
+      clearTimeout(deadline);
       if (!hasFailed && socket.writableFinished) resolve({ outcome: 'delivered' });
       else fail('the connection was closed before everything was sent');
     });
-    socket.setTimeout(TIMEOUT_MS, () =>
-      fail('did not end the connection in time, and so does not confirm what it was sent'),
-    );
     // What a receiver says is not read; it has to be taken, or its end is not seen.
     socket.resume();
-    socket.end(text);
+    socket.write(text, () => {
+      setTimeout(() => {
+        isToldEnd = true;
+        socket.end();
+      }, SETTLE_MS);
+    });
   });
 }

@@ -409,7 +409,11 @@ function assemble(
   const isOwnListener = (socket: Socket): boolean => isConnectedTo(opened.listening, socket);
   const guardedFetch = createGuardedFetch({ isOwnListener });
   const state = openState(settings.state, { ring, now });
-  const deliveries = createDeliveries(settings.audit, { now, emit: observability.emit, isOwnListener });
+  const deliveries = createDeliveries(settings.audit, {
+    ...{ now, isOwnListener },
+    emit: observability.emit,
+    ownFile: observability.audit.ownFile,
+  });
   const onLeftOut = (issuer: string, clauses: readonly string[]): void => {
     for (const detail of clauses) observability.emit('issuerIncomplete', { issuer, detail });
   };

@@ -164,6 +164,10 @@ export type ControlSources = {
 
 type DeliverySource = {
   readonly name: string;
+  /** The first file that is delivered. */
+  readonly from: string | undefined;
+  /** Without TLS in a private network. */
+  readonly isPlain: boolean;
   /** Why lines wait. */
   readonly error: string | undefined;
   readonly waitingBytes: number;
@@ -372,18 +376,21 @@ const MAX_LAG_MS = 60_000;
 
 /** Whether a receiver of audit lines has them. */
 function setDelivery(controls: Controls, emit: Emit, delivery: DeliverySource, nowMs: number): void {
-  const { name, error, waitingBytes, waitingSinceMs, refused } = delivery;
+  const { name, error, waitingBytes, waitingSinceMs, refused, from, isPlain } = delivery;
   const lagMs = waitingSinceMs === undefined ? 0 : Math.max(0, nowMs - waitingSinceMs);
   emit('auditDeliveryChecked', { sink: name, waitingBytes, lagSeconds: lagMs / MS_PER_SECOND });
   const since = waitingSinceMs === undefined ? '' : `; lines since ${new Date(waitingSinceMs).toISOString()} wait`;
   const reasons = [
+    ...(isPlain ? ['lines are not encrypted, and the receiver is not authenticated'] : []),
     ...(error === undefined ? [] : [`${error}${since}`]),
     ...(error === undefined && lagMs > MAX_LAG_MS ? [`it falls behind${since}`] : []),
     ...(refused === undefined
       ? []
       : [`refused since the start: ${countOf(refused.count, 'line')} (${refused.why}), which are in the files alone`]),
   ];
-  controls.set(`audit-delivery:${name}`, reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; '));
+  const begin = from === undefined ? '' : `delivers what was recorded from ${from} on`;
+  const isGood = reasons.length === 0 && from !== undefined;
+  controls.set(`audit-delivery:${name}`, isGood ? 'armed' : 'degraded', reasons.join('; ') || begin);
 }
 
 /** What a decision survives before anything leaves, which an armed control promises. */

@@ -191,7 +191,13 @@ type FetchOutcome =
       readonly value: Json;
       readonly headers: { readonly [name: string]: string | string[] | undefined };
     }
-  | { readonly ok: false; readonly why: FetchError; readonly detail: string };
+  | {
+      readonly ok: false;
+      readonly why: FetchError;
+      readonly detail: string;
+      /** Of a response whose body could not be read. */
+      readonly status?: number;
+    };
 
 export type FetchJson = (url: URL, rule: FetchRule) => Promise<FetchOutcome>;
 
@@ -269,7 +275,10 @@ function findHeadError(response: Dispatcher.ResponseData, url: URL, takesErrors:
   if (!isResponse) return failedFetch('status', `answered with status ${statusCode}`);
   const encoding = headers['content-encoding'] ?? 'identity';
   if (encoding === 'identity') return undefined;
-  return failedFetch('invalid', 'sent a response with a content encoding that was not requested');
+  return {
+    ...failedFetch('invalid', 'sent a response with a content encoding that was not requested'),
+    status: statusCode,
+  };
 }
 
 /**
@@ -334,7 +343,7 @@ async function requestOnce(
   }
   const bytes = await readBody(response.body, maxBytes);
   return bytes === undefined
-    ? failedFetch('too-large', `answered with more than ${maxBytes} bytes`)
+    ? { ...failedFetch('too-large', `answered with more than ${maxBytes} bytes`), status: response.statusCode }
     : { response, bytes };
 }
 

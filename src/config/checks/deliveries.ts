@@ -10,6 +10,9 @@ import { checkTls, isReserved } from './upstreams.js';
 type Sink = GatewayConfig['audit']['sinks'][number];
 type Delivered = Exclude<Sink, { readonly type: 'file' | 'stdout' }>;
 
+/** RFC 5424 §6.1: what receivers should take. */
+const MIN_MESSAGE_BYTES = 2048;
+
 /** Checks every sink that gets what a file sink has written. */
 export function checkDeliveries(file: GatewayConfig, report: ReportDiagnostic): void {
   const { sinks } = file.audit;
@@ -27,6 +30,8 @@ export function checkDeliveries(file: GatewayConfig, report: ReportDiagnostic): 
     names.add(name);
     checkUrlOf(file, at, sink, report);
     checkTls([...at, 'tls'], sink, report);
+    if (sink.type === 'syslog' && sink.maxMessage < MIN_MESSAGE_BYTES)
+      report([...at, 'maxMessage'], 'this is less than 2KiB, which RFC 5424 asks of receivers');
     if (sink.type !== 'syslog') checkHeaders([...at, 'headers'], sink.headers, report);
   }
 }
@@ -45,6 +50,8 @@ const SYSLOG_SCHEMES: readonly (readonly [string, string])[] = [
   ['tcp:', 'http:'],
 ];
 
+const DEFAULT_PORTS: ReadonlySet<string> = new Set(['tls:443', 'tcp:80']);
+
 function checkUrlOf(file: GatewayConfig, at: FilePath, sink: Delivered, report: ReportDiagnostic): void {
   const { network, plaintext } = sink;
   const reach = { owner: at, network, plaintext };
@@ -55,13 +62,16 @@ function checkUrlOf(file: GatewayConfig, at: FilePath, sink: Delivered, report: 
   }
   const scheme = SYSLOG_SCHEMES.find(([own]) => sink.url.startsWith(`${own}//`));
   const url = scheme && URL.canParse(sink.url) ? new URL(sink.url) : undefined;
+  const isDefaultPort = url !== undefined && DEFAULT_PORTS.has(`${url.protocol}${url.port}`);
   if (scheme === undefined || url === undefined || url.port === '' || !['', '/'].includes(url.pathname + url.search)) {
     report(path, 'expected tls:// or tcp://, a host and a port, such as tls://logs.example.com:6514');
     return;
   }
   const [own, web] = scheme;
   const inSyslog = (text: string): string => text.replaceAll('plain http', 'plain TCP').replaceAll('https', 'tls');
-  checkOrigin(file, path, sink.url.replace(own, web), reach, (where, message, rule, more) =>
+  // In its normal form, a URL of the web has no port that is the default one.
+  const written = isDefaultPort ? sink.url.replace(`:${url.port}`, '') : sink.url;
+  checkOrigin(file, path, written.replace(own, web), reach, (where, message, rule, more) =>
     report(where, inSyslog(message), rule, {
       ...more,
       suggestion: more?.suggestion?.replace(/^https:/, 'tls:').replace(/^http:/, 'tcp:'),

@@ -411,6 +411,10 @@ const DELIVERIES = [
       url: text(
         '`tls://host:6514`, or `tcp://host:601` on loopback or, with `plaintext: accepted`, in a private network.',
       ),
+      maxMessage: size(
+        'Size up to which the receiver takes messages: 8 KiB is what rsyslog takes unless it is told otherwise. In place of a longer line its id, time, type and place in the chain are sent.',
+        '8KiB',
+      ),
       facility: oneOfStrings(
         'Facility of the messages.',
         [
