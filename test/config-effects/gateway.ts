@@ -165,6 +165,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'audit.sinks[].tls.{ca,cert,key,serverName,pins}':
     'integration/audit-delivery.test.ts > proves who it is, and learns who delivers',
   'audit.sinks[].plaintext': 'integration/audit-delivery.test.ts > in a private network by plain TCP',
+  'audit.sinks[].maxMessage': 'integration/audit-delivery.test.ts > names a line that is too long for it',
   'audit.sinks[].facility': 'integration/audit-delivery.test.ts > gets RFC 5424 messages',
   'audit.sinks[].path': 'attacks/audit-that-cannot-be-written.test.ts > goes on in a new file',
   'audit.durability': 'integration/effects-of-settings.test.ts > says whether each write is synced',

@@ -161,14 +161,20 @@ describe('a sink of type otlp', () => {
   });
 
   it('[AD-04] may say that it did not take some records', async () => {
-    const answer = JSON.stringify({ partialSuccess: { rejectedLogRecords: '2', errorMessage: 'too old' } });
-    const receiver = await startReceiver((_, count) => ({ status: 200, body: count === 0 ? answer : '' }));
+    const partial = JSON.stringify({ partialSuccess: { rejectedLogRecords: '1', errorMessage: 'too old' } });
+    let isDone = false;
+    const receiver = await startReceiver(({ body }) => {
+      const isFirst = !isDone && body.split('"timeUnixNano"').length > 2;
+      isDone ||= isFirst;
+      return { status: 200, body: isFirst ? partial : '' };
+    });
     const audit = sinksOf(`{type: otlp, url: "${receiver.url}", network: loopback}`);
     await withGateway({ audit }, async (rig) => {
+      for (let count = 0; count < 10; count += 1) await call(rig);
       await vi.waitFor(
         async () =>
           expect(await rig.gateway.metrics()).toContain(
-            'sallyport_audit_delivered_total{sink="otlp",result="refused"} 2',
+            'sallyport_audit_delivered_total{sink="otlp",result="refused"} 1',
           ),
         PATIENT,
       );
@@ -176,17 +182,24 @@ describe('a sink of type otlp', () => {
   });
 });
 
-/** A receiver of syslog. A connection that `breaks` is cut off after some bytes. */
+/** A receiver of syslog. A connection that `breaks` is cut off after some bytes, one that `ends` is ended unread. */
 async function startSyslog({
   breaks = () => false,
+  ends = () => false,
   tls,
 }: {
+  readonly ends?: () => boolean;
   readonly breaks?: (count: number) => boolean;
   readonly tls?: TlsOptions;
 } = {}) {
   const received: string[] = [];
   let count = 0;
   const take = (socket: Socket): void => {
+    if (ends()) {
+      socket.on('error', () => undefined);
+      socket.end();
+      return;
+    }
     const isBroken = breaks(count);
     count += 1;
     let text = '';
@@ -228,6 +241,49 @@ describe('a sink of type syslog', () => {
         expect(ids.length).toBeGreaterThan(2);
         for (const frame of frames)
           expect(frame).toMatch(/^<15[5-7]>1 \d{4}-[\d-]+T[\d:.]+Z \S+ sallyport \S+ \S+ - \{/);
+      }, PATIENT);
+    });
+  });
+
+  it('[AD-05] names a line that is too long for it, and gets no part of that', async () => {
+    const receiver = await startSyslog();
+    const audit = sinksOf(
+      `{type: syslog, url: "tcp://127.0.0.1:${receiver.port}", network: loopback, maxMessage: 2KiB}`,
+    );
+    await withGateway({ audit }, async (rig) => {
+      const names = Array.from({ length: 40 }, (_, index) => [`${'k'.repeat(100)}${index}`, 1] as const);
+      const access = rig.as(await rig.gateway.token(UPSTREAM));
+      await callStateless(access, 'read_record', { ...READ, ...Object.fromEntries(names) });
+      await vi.waitFor(async () => {
+        const messages = receiver.received.flatMap(framesOf).map((frame) => frame.slice(frame.indexOf('{')));
+        expect(messages.map(idOf)).toEqual(await written(rig));
+        const long = messages.filter((text) => text.includes('left_out_bytes'));
+        expect(long.length).toBeGreaterThan(0);
+        for (const message of messages) expect(message.length).toBeLessThan(2048);
+        expect(await rig.gateway.metrics()).toContain(
+          `sallyport_audit_delivered_total{sink="syslog",result="refused"} ${long.length}`,
+        );
+      }, PATIENT);
+    });
+  });
+
+  it('[AD-05] has not taken what it ended the connection at', async () => {
+    let isAway = true;
+    const receiver = await startSyslog({ ends: () => isAway });
+    const audit = sinksOf(`{type: syslog, url: "tcp://127.0.0.1:${receiver.port}", network: loopback}`);
+    await withGateway({ audit }, async (rig) => {
+      await vi.waitFor(
+        async () =>
+          expect(await rig.gateway.metrics()).toContain(
+            'sallyport_control_state{control="audit-delivery:syslog",state="degraded"} 1',
+          ),
+        PATIENT,
+      );
+      isAway = false;
+      await vi.waitFor(async () => {
+        const ids = receiver.received.flatMap(framesOf).map((frame) => idOf(frame.slice(frame.indexOf('{'))));
+        expect(ids).toEqual(await written(rig));
+        expect(ids.length).toBeGreaterThan(0);
       }, PATIENT);
     });
   });
