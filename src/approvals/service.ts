@@ -63,6 +63,7 @@ export const APPROVAL_BOUNDS = {
   maxKept: 10_000,
   maxBody: MAX_SHOWN_CHARACTERS,
   maxBodies: 128 * 1024 * 1024,
+  madeAtMs: ({ createdAtMs }: Approval): number => createdAtMs,
 } as const;
 /** Approvals that a list returns besides those that are open. */
 const MAX_LISTED = 1_000;

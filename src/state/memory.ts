@@ -10,7 +10,7 @@ import { createQuota, OwnedMap } from './bounds.js';
 import { createMemoryFlows } from './flow-marks.js';
 import { createLocalReplicaBus, type ReplicaBus } from './replica-bus.js';
 import { createRevocationSet, type Revocation, type RevocationSet } from './revocations.js';
-import { createMemoryTable, type SharedTable, type TableBounds } from './shared-table.js';
+import { createMemoryTable, type SharedTable, type TableTerms } from './shared-table.js';
 import type { SeenCounter, StatePorts } from './store.js';
 
 /** Beyond these numbers the oldest are forgotten first; each is a keyed hash of 43 characters. */
@@ -285,7 +285,7 @@ export type GatewayState = {
   readonly revocations: Revocations;
   readonly replicaBus: ReplicaBus;
   /** The records of one kind, which all replicas share. Called once for each kind. */
-  tableOf<Head, Body>(kind: string, bounds: TableBounds): SharedTable<Head, Body>;
+  tableOf<Head, Body>(kind: string, bounds: TableTerms<Head>): SharedTable<Head, Body>;
   /** Returns counters of these upstreams; `undefined` where no store outlives the process. */
   readonly countersOf: ((upstreams: readonly string[]) => CounterStore) | undefined;
   /** `historyMs`: how far back the flows and budgets in force look. */

@@ -48,8 +48,10 @@ export type SharedTable<Head, Body> = {
   overdue(most: number): Promise<readonly Kept<Head>[] | 'unavailable'>;
 };
 
-/** How many records may be open; how much is kept of all. */
-export type TableBounds = RecordBounds & {
+/** How many records may be open; how much is kept of all; when one was made. */
+export type TableTerms<Head> = RecordBounds & {
+  /** Of several records to which a key leads while the keys of the gateway are rotated, the newest counts. */
+  readonly madeAtMs?: (head: Head) => number;
   /** Of a body as JSON, in UTF-16 units. */
   readonly maxBody: number;
   /** Of all bodies in memory together. */
@@ -65,7 +67,7 @@ type Entry<Head, Body> = RecordTimes & {
 };
 
 /** The table of one replica, gone when the process ends. */
-export function createMemoryTable<Head, Body>(now: () => number, bounds: TableBounds): SharedTable<Head, Body> {
+export function createMemoryTable<Head, Body>(now: () => number, bounds: TableTerms<Head>): SharedTable<Head, Body> {
   type Writable = { -readonly [Member in keyof Entry<Head, Body>]: Entry<Head, Body>[Member] };
   /** In the order in which they were added. */
   const entries = new Map<string, Writable>();
@@ -192,7 +194,7 @@ const SEALED_PER_CHARACTER = 4;
 export function createSharedTable<Head, Body>(
   kind: string,
   { ring, now, link, isReachable }: SharedTablePorts,
-  bounds: TableBounds,
+  bounds: TableTerms<Head>,
 ): SharedTable<Head, Body> {
   const heads = sealedToken<Head>(`${kind}/head`, {
     maxPayload: MAX_HEAD,
@@ -225,19 +227,43 @@ export function createSharedTable<Head, Body>(
     return kept;
   }
 
+  /**
+   * What a key leads to under each key of the gateway: a replica whose keys are in another order writes under another hash,
+   * so that in a rotation there may be one for each, of which the newest counts.
+   */
+  async function findAll(key: string) {
+    const hashes = ring.hmacAll(`${kind}/key`, key);
+    const ids = await Promise.all(hashes.map((hash) => link.recordIdOf(kind, hash)));
+    const found: Kept<Head>[] = [];
+    for (const id of new Set(ids)) {
+      const kept = id === undefined ? undefined : await find(id);
+      if (kept !== undefined) found.push(kept);
+    }
+    const { madeAtMs = () => 0 } = bounds;
+    const [newest] = found.sort((one, other) => madeAtMs(other.head) - madeAtMs(one.head));
+    return { newest, ownId: ids[0] };
+  }
+
+  /** Adds it, unless the key leads to something else by now; under the hash of the first key it may lead nowhere yet. */
+  async function addUnder(key: string, { replaces, ...entry }: Omit<StoredEntry, 'key'>) {
+    const [hash, ...others] = ring.hmacAll(`${kind}/key`, key);
+    if (others.length === 0) return link.addRecord(kind, { ...entry, replaces, key: hash }, bounds);
+    const { newest, ownId } = await findAll(key);
+    return newest?.id === replaces ? link.addRecord(kind, { ...entry, replaces: ownId, key: hash }, bounds) : 'changed';
+  }
+
   return {
     async add({ id, head, body, key, owner, replaces, openUntilMs, keptUntilMs }) {
       const sealedHead = heads.seal(ring, [id, '1'], head, LATEST_EXPIRY_MS);
       const sealedBody = bodies.seal(ring, [id], body, LATEST_EXPIRY_MS);
       if (sealedHead === undefined || sealedBody === undefined) return 'too-large';
-      const entry: StoredEntry = {
+      const entry: Omit<StoredEntry, 'key'> = {
         ...{ id, replaces, head: sealedHead, body: sealedBody },
-        key: ring.hmac(`${kind}/key`, key),
         owner: ring.hmac(`${kind}/owner`, owner),
         openMs: openUntilMs === undefined ? undefined : openUntilMs - now(),
         keptMs: keptUntilMs - now(),
       };
-      return ask(() => link.addRecord(kind, entry, bounds));
+      return ask(() => addUnder(key, entry));
     },
     async replace({ id, revision }, head, { openUntilMs, keptUntilMs }) {
       const sealed = heads.seal(ring, [id, String(revision + 1)], head, LATEST_EXPIRY_MS);
@@ -246,16 +272,7 @@ export function createSharedTable<Head, Body>(
       return ask(() => link.replaceRecord(kind, { id, revision, sealed }, { openMs, keptMs: keptUntilMs - now() }));
     },
     find: (id) => ask(() => find(id)),
-    findByKey: (key) =>
-      ask(async () => {
-        // A replica whose keys are in another order writes under another hash.
-        for (const hash of ring.hmacAll(`${kind}/key`, key)) {
-          const id = await link.recordIdOf(kind, hash);
-          const kept = id === undefined ? undefined : await find(id);
-          if (kept !== undefined) return kept;
-        }
-        return undefined;
-      }),
+    findByKey: (key) => ask(async () => (await findAll(key)).newest),
     async alias(key, id, untilMs) {
       const hash = ring.hmac(`${kind}/key`, key);
       const done = await ask(async () => {

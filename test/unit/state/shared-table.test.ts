@@ -114,3 +114,27 @@ it('a table that replicas share concludes nothing while the store is away, and s
   store.forget();
   expect(await one.find('a')).toBeUndefined();
 });
+
+describe('a table whose replicas have the keys of the gateway in different orders', () => {
+  const keys = ['old', 'next'].map((id, index) => ({ id, bytes: new Uint8Array(32).fill(index) }));
+  const times = { openUntilMs: START + 1_000, keptUntilMs: START + 100_000 };
+
+  it('finds at each the newest record of a key, and adds another in its place', async () => {
+    const store = createFakeStore(() => START);
+    const bounds = { ...BOUNDS, madeAtMs: ({ name }: Head) => Number(name) };
+    const tableWith = (ring: ReturnType<typeof createKeyRing>): Table =>
+      createSharedTable('note', { ring, now: () => START, link: store.link(), isReachable: () => true }, bounds);
+    const [before, one, other] = [keys.slice(0, 1), keys, [...keys].reverse()].map((some) =>
+      tableWith(createKeyRing(some)),
+    );
+    const add = (table: Table | undefined, name: string, replaces?: string) =>
+      table?.add({ id: name, head: { name }, body: '', key: 'k', owner: name, replaces, ...times });
+    expect(await add(before, '1')).toBe('added');
+    expect(await add(other, '2')).toBe('changed');
+    expect(await add(other, '2', '1')).toBe('added');
+    for (const table of [one, other]) expect(await table?.findByKey('k')).toMatchObject({ id: '2' });
+    expect(await add(one, '3', '1')).toBe('changed');
+    expect(await add(one, '3', '2')).toBe('added');
+    for (const table of [one, other]) expect(await table?.findByKey('k')).toMatchObject({ id: '3' });
+  });
+});
