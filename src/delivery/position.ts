@@ -3,7 +3,8 @@
 // before, so that whatever was lost with a process is delivered again. Two gateways in one folder may overwrite each
 // other's position: both deliver everything, and an older offset only repeats lines.
 
-import { lstat, open, readFile, rename } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { lstat, open, readFile, rename, rm } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { basename, dirname, join, parse } from 'node:path';
 import { listFilesOf } from '../audit/folder.js';
@@ -36,15 +37,18 @@ async function read(path: string): Promise<Written | undefined> {
 }
 
 async function write(path: string, written: Written): Promise<void> {
-  const next = `${path}.${process.pid}.new`;
+  const next = `${path}.${randomUUID()}.new`;
   const handle = await open(next, 'w', 0o600);
   try {
     await handle.writeFile(`${JSON.stringify(written)}\n`);
     await handle.sync();
-  } finally {
     await handle.close();
+    await rename(next, path);
+  } catch (error) {
+    await handle.close().catch(() => undefined);
+    await rm(next, { force: true });
+    throw error;
   }
-  await rename(next, path);
   const folder = await open(dirname(path), 'r');
   await folder.sync().finally(() => folder.close());
 }

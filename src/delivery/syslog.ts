@@ -131,13 +131,13 @@ export function createSyslogReceiver(settings: DeliverySettings, isOwnListener: 
 function write(socket: Socket, text: string): Promise<Attempt> {
   return new Promise((resolve) => {
     const fail = (why: string) => resolve({ outcome: 'failed', why });
-    let isToldEnd = false;
+    let hasEnded = false;
     const deadline = setTimeout(() => {
       fail('did not end the connection in time, and so does not confirm what it was sent');
     }, TIMEOUT_MS);
     socket.on('error', (error) => fail(`the connection broke (${errorCode(error)})`));
     socket.on('end', () => {
-      if (!isToldEnd) fail('ended the connection before everything was sent');
+      if (!hasEnded) fail('ended the connection before everything was sent');
     });
     socket.on('close', (hasFailed) => {
       clearTimeout(deadline);
@@ -148,7 +148,7 @@ function write(socket: Socket, text: string): Promise<Attempt> {
     socket.resume();
     socket.write(text, () => {
       setTimeout(() => {
-        isToldEnd = true;
+        hasEnded = true;
         socket.end();
       }, SETTLE_MS);
     });

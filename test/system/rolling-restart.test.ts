@@ -58,7 +58,7 @@ it('[G-16] a rolling restart is seen by no client that repeats a request once', 
   deployment.balance(one, other);
   await expect.poll(() => deployment.inUse().length, STARTED).toBe(2);
   upstream.obey(({ message }) =>
-    JSON.stringify(message).includes('write_record') ? { kind: 'honest', after: sleep(LONG_MS) } : undefined,
+    JSON.stringify(message ?? '').includes('write_record') ? { kind: 'honest', after: sleep(LONG_MS) } : undefined,
   );
   const callers = await Promise.all(Array.from({ length: CLIENTS }, (_, index) => connect(index)));
   const failures: unknown[] = [];

@@ -73,6 +73,7 @@ describe('[C-01] a gateway file becomes settings', () => {
       network: 'public',
       algorithms: ['ES256'],
       tokenType: 'at+jwt',
+      traceContext: 'replaced',
       maxLifetimeMs: 3_600_000,
       keysMaxAgeMs: 3_600_000,
       introspection: undefined,
