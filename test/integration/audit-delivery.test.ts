@@ -111,7 +111,7 @@ describe('a sink of type http', () => {
     const taken: string[] = [];
     const receiver = await startReceiver(({ body }) => {
       const lines = body.trimEnd().split('\n');
-      poison ??= lines.map((line) => idOf(line))[1];
+      poison ??= lines.filter((line) => line.includes('"mcp.decision"')).map(idOf)[0];
       if (lines.some((line) => idOf(line) === poison)) return { status: 400 };
       // One is sent again to find out whether anything is taken.
       taken.push(...lines.map(idOf).filter((id) => !taken.includes(id)));

@@ -131,7 +131,8 @@ describe('[C-01] a gateway file becomes settings', () => {
       durability: 'written',
       onFailure: 'block',
       checkpointEveryMs: 30_000,
-      rotate: { size: 268_435_456, ageMs: 86_400_000 },
+      rotate: { size: 268_435_456, ageMs: 86_400_000, compress: 'none' },
+      minFree: undefined,
       retainMs: undefined,
     });
     expect(settings.metrics).toEqual({ toolLabel: false, maxSeries: 5000 });
