@@ -76,6 +76,7 @@ describe('a request that is given up', () => {
   ])('[LEG-10] %s', (_what, changed, expected) => {
     const cancelled: unknown[] = [];
     const call = {
+      record: {},
       incoming: { upstream: 'github', headers: {} },
       ports: {
         upstreams: { cancelAtServer: (_at: string, { id }: { id: unknown }) => cancelled.push(id) },

@@ -71,6 +71,7 @@ describe('[MRG-09] an `initialize` of an aggregate', () => {
     const outgoing = { isClosed: false, send: (status: number) => void sent.push(status) };
     const context = {
       ...{ run, aggregate: { name: 'all', backends: backends(), server: {} } },
+      record: {},
       incoming: {
         ...{ headers: {}, httpMethod: 'POST' },
         acquireSlot: () => {

@@ -55,7 +55,7 @@ function createRig() {
     const headers = { 'mcp-session-id': 'sealed', accept: 'text/event-stream' };
     const aggregate = { name: 'all', backends: BACKENDS };
     const context = {
-      ...{ outgoing, aggregate, incoming: { headers, repeated: new Set() } },
+      ...{ outgoing, aggregate, record: {}, incoming: { headers, repeated: new Set() } },
       ports: {
         audit: { newDecisionId: () => 'id' },
         sessions: {
