@@ -436,16 +436,19 @@ export async function settleListings(gateway: RunningGateway, upstreams: readonl
   }
 }
 
-/** The id of the decision behind a refusal: in a header, in `data`, or in `_meta` of a result. */
+/**
+ * The id of the decision about a message: of a refusal in `data`, or in `_meta` of a result; of all else in a header, which
+ * of an array and of a joined response names the request instead.
+ */
 export function decisionOf(reply: Reply): { readonly id: string; readonly reason?: string } {
-  const header = reply.headers.get('sallyport-decision');
-  if (header !== null) return { id: header };
   const error = reply.message?.['error'];
   const result = reply.message?.['result'];
   const holder = isObject(error) ? error['data'] : isObject(result) ? result['_meta'] : undefined;
   const decision = isObject(holder) ? holder['dev.sallyport/decision'] : undefined;
-  if (!isObject(decision)) throw new Error(`no decision in ${reply.status} ${reply.text}`);
-  return decision as { readonly id: string; readonly reason?: string };
+  if (isObject(decision)) return decision as { readonly id: string; readonly reason?: string };
+  const header = reply.headers.get('sallyport-decision');
+  if (header === null) throw new Error(`no decision in ${reply.status} ${reply.text}`);
+  return { id: header };
 }
 
 /** The lines of one decision, once there are as many as a test waits for. */
