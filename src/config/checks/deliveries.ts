@@ -19,21 +19,24 @@ export function checkDeliveries(file: GatewayConfig, report: ReportDiagnostic): 
   const names = new Set<string>();
   for (const [index, sink] of sinks.entries()) {
     if (sink.type === 'file' || sink.type === 'stdout') continue;
-    const at = ['audit', 'sinks', index];
-    const { type, name = type } = sink;
-    if (!sinks.some((other) => other.type === 'file')) {
-      const message = `a sink of type ${type} needs one of type file: it delivers what that has written`;
-      const suggestion = '{type: file, path: ./audit.jsonl}';
-      report(at, message, 'missing-key', { suggestion });
-    }
-    if (names.has(name)) report([...at, 'name'], `another sink has the name "${name}": give each its own`, 'conflict');
+    checkDelivery(file, ['audit', 'sinks', index], sink, report);
+    const { name = sink.type } = sink;
+    if (names.has(name))
+      report(['audit', 'sinks', index, 'name'], `another sink has the name "${name}": give each its own`, 'conflict');
     names.add(name);
-    checkUrlOf(file, at, sink, report);
-    checkTls([...at, 'tls'], sink, report);
-    if (sink.type === 'syslog' && sink.maxMessage < MIN_MESSAGE_BYTES)
-      report([...at, 'maxMessage'], 'this is less than 2KiB, which RFC 5424 asks of receivers');
-    if (sink.type !== 'syslog') checkHeaders([...at, 'headers'], sink.headers, report);
   }
+}
+
+function checkDelivery(file: GatewayConfig, at: FilePath, sink: Delivered, report: ReportDiagnostic): void {
+  if (!file.audit.sinks.some(({ type }) => type === 'file')) {
+    const message = `a sink of type ${sink.type} needs one of type file: it delivers what that has written`;
+    report(at, message, 'missing-key', { suggestion: '{type: file, path: ./audit.jsonl}' });
+  }
+  checkUrlOf(file, at, sink, report);
+  checkTls([...at, 'tls'], sink, report);
+  if (sink.type !== 'syslog') checkHeaders([...at, 'headers'], sink.headers, report);
+  else if (sink.maxMessage < MIN_MESSAGE_BYTES)
+    report([...at, 'maxMessage'], 'this is less than 2KiB, which RFC 5424 asks of receivers');
 }
 
 function checkHeaders(path: FilePath, headers: Readonly<Record<string, unknown>>, report: ReportDiagnostic): void {
