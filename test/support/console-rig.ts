@@ -39,6 +39,8 @@ export async function startConsole(
     readonly admins?: readonly string[];
     /** Further top-level YAML. */
     readonly more?: string;
+    /** Policy files by name without suffix; everybody may use everything where absent. */
+    readonly policies?: Readonly<Record<string, string>>;
     readonly env?: Readonly<Record<string, string>>;
     readonly pin?: boolean;
     /** Files beside the gateway file. */
@@ -59,6 +61,7 @@ export async function startConsole(
     upstream: options.upstream ?? ['pinning: {maxAge: 1s}'],
     ...(options.testIssuer === undefined ? {} : { issuer: options.testIssuer }),
     ...(options.pin === undefined ? {} : { pin: options.pin }),
+    ...(options.policies === undefined ? {} : { policies: options.policies }),
     ...(tls === undefined
       ? { files: options.files ?? {} }
       : {

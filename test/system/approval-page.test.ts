@@ -5,11 +5,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ApprovalPageRig, loginOf, startApprovalPage, verifiedNow } from '../support/approval-page.js';
 import { FLAGS, findBarriers, findFaintText, shoot } from '../support/page-checks.js';
 
-const LOOKS = [
-  { width: 1280, colorScheme: 'light' },
-  { width: 768, colorScheme: 'dark' },
-  { width: 320, colorScheme: 'light' },
-] as const;
+const LOOKS = [1280, 768, 320].flatMap((width) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })),
+);
 const CONTENT = {
   args: JSON.stringify({
     owner: 'p\u0430ypal',

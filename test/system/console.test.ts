@@ -217,3 +217,52 @@ describe('the console by TLS in a browser', () => {
     await context.close();
   });
 });
+
+/** Everything may be used, and writing needs a reviewer. */
+const ASKING = `version: 1
+policy: open
+rules:
+  - {id: all, effect: allow, who: {anyone: true}, what: {upstreams: ["*"], tools: ["*"], prompts: ["*"], resources: ["**"]}}
+  - {id: ask, effect: require, who: {anyone: true}, what: {upstreams: ["*"], tools: [write_record]}, approval: {by: reviewer}}
+`;
+/** What a caller may write to mislead who reads it. */
+const MISLEADING = {
+  id: '<script>document.title = "owned"</script>',
+  text: `${'line\n'.repeat(2_000)}x\u202ey ${'w'.repeat(400)}`,
+};
+
+describe('approvals in the console in a browser', () => {
+  let asking: ConsoleRig;
+  beforeAll(async () => {
+    asking = await startConsole({ groups: ['leads'], policies: { open: ASKING } });
+    await callStateless(asking.rig.access, 'write_record', MISLEADING);
+  });
+  afterAll(() => asking?.close());
+
+  it.each(
+    [1280, 768, 320].flatMap((width) => (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme }))),
+  )('[R-21] have no barrier at $width pixels, $colorScheme, are its first page, and run no script', async (look) => {
+    const context = await openContext(look);
+    const page = await context.newPage();
+    const complaints: string[] = [];
+    page.on('console', (message) => complaints.push(message.text()));
+    await page.goto(asking.url);
+    await page.getByRole('link', { name: 'Log in with idp' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Approvals' }).waitFor();
+    const check = async (name: string): Promise<void> => {
+      expect([name, await page.evaluate(findBarriers)]).toEqual([name, []]);
+      expect([name, await page.evaluate(findFaintText)]).toEqual([name, []]);
+      await shoot(page, name, look);
+    };
+    await check('approvals-waiting');
+    await page.locator('tbody a').first().click();
+    await page.getByText('write_record').first().waitFor();
+    await check('approval');
+    expect(await page.title()).not.toContain('owned');
+    expect(await page.locator('main script, main img').count()).toBe(0);
+    await page.goto(`${asking.url}/approvals/history`);
+    await check('approvals-history');
+    expect(complaints.filter((text) => !text.includes('status of 401'))).toEqual([]);
+    await context.close();
+  });
+});
