@@ -252,6 +252,7 @@ const ELSEWHERE: { readonly [reason in Reason]?: string } = {
   'asked-elsewhere': 'e2e/any-replica',
   'already-answered': 'integration/questions',
   'gateway-stopping': 'integration/shutdown',
+  'restart-pending': 'integration/restart-pending',
   'audit-unavailable': 'unit/proxy/pipeline',
   'store-unavailable': 'attacks/emptied-store',
   internal: 'attacks/broken-inspector',
