@@ -128,8 +128,13 @@ function failureOf(outcome: PostOutcome): Failure | undefined {
 /** Ends early with the signal. Keeps no process alive. */
 function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
+    const end = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
     timer.unref();
-    signal?.addEventListener('abort', () => resolve(), { once: true });
+    signal?.addEventListener('abort', end, { once: true });
   });
 }

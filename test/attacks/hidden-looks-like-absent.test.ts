@@ -47,7 +47,7 @@ describe('things that a caller may not know', () => {
 
   function shape(reply: Reply, name: string): unknown {
     const { id } = decisionOf(reply);
-    const { date: _date, ...headers } = Object.fromEntries(reply.headers);
+    const { date: _date, 'sallyport-decision': _id, ...headers } = Object.fromEntries(reply.headers);
     expect(reply.text).not.toContain(name);
     return { status: reply.status, headers, text: reply.text.replaceAll(id, 'ID') };
   }

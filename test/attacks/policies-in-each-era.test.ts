@@ -83,7 +83,12 @@ describe.each(ERA_PAIRS)('policies, for a client of %s before an upstream of %s'
 
   /** All that a caller sees of a refusal, but for what differs from request to request. */
   function shape(reply: Reply, name: string): unknown {
-    const { date: _date, 'content-length': _length, ...headers } = Object.fromEntries(reply.headers);
+    const {
+      date: _date,
+      'content-length': _length,
+      'sallyport-decision': _id,
+      ...headers
+    } = Object.fromEntries(reply.headers);
     const { id, ...message } = reply.message ?? {};
     expect(reply.text).not.toContain(name);
     const text = JSON.stringify(message).replaceAll(decisionOf(reply).id, 'ID');

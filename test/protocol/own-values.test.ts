@@ -16,7 +16,7 @@ const DEFINED: ReadonlySet<number> = new Set([
   ...[-32002, -32042],
 ]);
 /** Label values of metrics: names for codes of upstreams that are read, never said. */
-const READ_ONLY: ReadonlySet<string> = new Set(['telemetry/metrics.ts']);
+const READ_ONLY: ReadonlySet<string> = new Set(['telemetry/labels.ts']);
 const RESERVED = { from: -32768, to: -32000 };
 const SESSIONS = 200;
 const AT_ONCE = 20;
