@@ -185,9 +185,13 @@ function rejectOwn(error: unknown, isOthers: boolean): undefined {
   return undefined;
 }
 
+/** Whoever writes a file writes a checkpoint far more often, unless it was told otherwise. */
+const ABANDONED_MS = 172_800_000;
+
 /**
  * The files of a path that no run writes any more, the oldest first, and that can be compressed: not changed for
- * `quietMs`, written by this user, and with a complete line.
+ * `quietMs`, written by this user, and with a complete line. Their run has ended, goes on in another file, or was killed
+ * long ago.
  */
 export async function listFinished(
   path: string,
@@ -196,13 +200,22 @@ export async function listFinished(
 ): Promise<readonly string[]> {
   const user = currentUser();
   const finished: string[] = [];
-  for (const { name } of await listRuns(dirname(path), basename(path))) {
-    const file = join(dirname(path), name);
-    if (isOwn(name) || name.endsWith(COMPRESSED)) continue;
+  const runs = await listRuns(dirname(path), basename(path));
+
+  /** A gateway beside this one may write nothing for as long as nobody calls. */
+  async function isOver(one: RunName, file: string, quietForMs: number): Promise<boolean> {
+    const isFollowed = runs.some((run) => run.instance === one.instance && compareRuns(run, one) > 0);
+    const hasEnded = quietForMs >= ABANDONED_MS || isFollowed || (await hasRunEnded(file));
+    return hasEnded && (await readFileEnd(file)).head !== undefined;
+  }
+
+  for (const run of runs) {
+    const file = join(dirname(path), run.name);
+    if (isOwn(run.name) || run.name.endsWith(COMPRESSED)) continue;
     const { mtimeMs, uid, size } = await lstat(file);
     const isQuiet = mtimeMs <= nowMs && nowMs - mtimeMs >= quietMs;
     if (!isQuiet || size === 0 || (user !== undefined && uid !== user)) continue;
-    if ((await readFileEnd(file)).head !== undefined) finished.push(file);
+    if (await isOver(run, file, nowMs - mtimeMs)) finished.push(file);
   }
   return finished;
 }

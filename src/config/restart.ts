@@ -140,8 +140,11 @@ export function leaveOutInvalid(
 ): { readonly gateway: GatewayConfig; readonly leftOut: readonly string[] } {
   const leftOut = new Set<string>();
   let rest = gateway;
+  // What runs already is not built anew: an error in it waits for the restart too.
+  const isInForce = ([key]: FilePath, file: GatewayConfig): boolean =>
+    KEPT_KEYS.some((kept) => kept === key && file[kept] === inForce.gateway[kept]);
   for (;;) {
-    const errors = findErrors(rest).filter(({ severity }) => severity === 'error');
+    const errors = findErrors(rest).filter((found) => found.severity === 'error' && !isInForce(found.path, rest));
     const before = leftOut.size;
     for (const { path } of errors) {
       const [key = '', name] = path;

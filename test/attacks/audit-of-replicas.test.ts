@@ -58,7 +58,7 @@ describe('a stream of several replicas', () => {
 
   it.each<[string, () => string[] | Promise<string[]>, number, RegExp]>([
     ['cut off behind the last line of a run', () => [...a1.slice(0, -1), ...a2], 1, /unsigned: the run ended here/],
-    ['cut off before it', () => [...a1.slice(0, -2), ...a2], 2, /run \S+ of gw-a:8080, .* without a signed end/],
+    ['cut off before it', () => [...a1.slice(0, -2), ...a2], 2, /run \S+ of gw-a:8080, .* has no signed end/],
     ['cut off behind a killed run', () => [...killed.slice(0, -1), ...a2], 2, /2 lines at its end are unsigned, from/],
     ['a line taken out', () => [...a1.toSpliced(4, 1), ...a2], 1, /missing: 1 missing before this line/],
     ['a line repeated', () => [...a1.toSpliced(4, 0, a1[3] ?? ''), ...a2], 1, /reordered: moved or repeated/],
