@@ -326,15 +326,17 @@ describe('an answer', () => {
   });
 
   it('is given in two tabs, each with a login of its own', async () => {
-    const [one, other] = [rig.add(), rig.add()];
+    // What others have begun to log in does not count here.
+    const own = await startApprovalPage();
+    const [one, other] = [own.add(), own.add()];
     const browser = new TestBrowser();
     const stopAt = (next: string) => next.includes('/callback?');
     const begin = async (id: string) => {
-      const headers = { ...FORM, origin: rig.url };
-      const page = await sendOnce(rig.linkOf(id), { method: 'POST', headers, body: 'do=login' });
+      const headers = { ...FORM, origin: own.url };
+      const page = await sendOnce(own.linkOf(id), { method: 'POST', headers, body: 'do=login' });
       for (const line of [page.headers['set-cookie'] ?? []].flat()) {
         const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
-        browser.cookies(rig.url).set(name, value);
+        browser.cookies(own.url).set(name, value);
       }
       return nextOf(page) ?? '';
     };
@@ -343,10 +345,11 @@ describe('an answer', () => {
     expect((await browser.open(back)).body).toContain(one.id);
     expect((await browser.open(otherBack)).body).toContain(other.id);
     for (const { id } of [one, other]) {
-      const form = formTokenOf(await browser.open(rig.linkOf(id)));
-      await browser.submit(rig.linkOf(id), { form, do: 'deny' });
+      const form = formTokenOf(await browser.open(own.linkOf(id)));
+      await browser.submit(own.linkOf(id), { form, do: 'deny' });
     }
-    expect(rig.voices.map(({ verdict }) => verdict)).toEqual(['denied', 'denied']);
+    expect(own.voices.map(({ verdict }) => verdict)).toEqual(['denied', 'denied']);
+    await own.close();
   });
 });
 
