@@ -59,6 +59,18 @@ describe('a stream of several replicas', () => {
   it.each<[string, () => string[] | Promise<string[]>, number, RegExp]>([
     ['cut off behind the last line of a run', () => [...a1.slice(0, -1), ...a2], 1, /unsigned: the run ended here/],
     ['cut off before it', () => [...a1.slice(0, -2), ...a2], 2, /run \S+ of gw-a:8080, .* has no signed end/],
+    [
+      'cut off, and its last line moved behind the start of the next',
+      () => [...a1.slice(0, -5), a2[0] ?? '', a1.at(-5) ?? '', ...a2.slice(1)],
+      2,
+      /run \S+ of gw-a:8080, .* has no signed end, and .* began after it/,
+    ],
+    [
+      'the beginning of a run taken out, and the end of the one before moved into it',
+      () => [...a1.slice(0, -1), a2[3] ?? '', a1.at(-1) ?? '', ...a2.slice(4)],
+      1,
+      /missing: the lines 0 to 2 of the run/,
+    ],
     ['cut off behind a killed run', () => [...killed.slice(0, -1), ...a2], 2, /2 lines at its end are unsigned, from/],
     ['a line taken out', () => [...a1.toSpliced(4, 1), ...a2], 1, /missing: 1 missing before this line/],
     ['a line repeated', () => [...a1.toSpliced(4, 0, a1[3] ?? ''), ...a2], 1, /reordered: moved or repeated/],

@@ -44,6 +44,24 @@ describe('keys that wait for a restart', () => {
     expect(settings?.hash).toBe(fileHash);
   });
 
+  it.each([
+    ['a console gets a login', REVIEWED.replace(/ {2}publicUrl.*\n/, ''), REVIEWED, GOOD, LOGIN],
+    [
+      'an issuer has another name',
+      REVIEWED,
+      REVIEWED.replace('corp:', 'staff:'),
+      GOOD,
+      GOOD.replaceAll('corp', 'staff'),
+    ],
+    ['the console goes, and its issuer', REVIEWED, '', GOOD, GOOD.replaceAll('corp', 'staff')],
+  ])('[G-18] keep nothing else back where %s', (_, before, after, gateway, changed) => {
+    const text = `${changed.replace('/mcp\n', '/v2\n')}${after}`;
+    const { settings, diagnostics, reload } = readAfter(`${gateway}${before}`, text);
+    expect(diagnostics.filter(({ severity }) => severity === 'error')).toEqual([]);
+    expect(reload?.pending.keys).toEqual(['admin']);
+    expect(settings?.upstreams.get('github')?.url.pathname).toBe('/v2');
+  });
+
   it('[G-18] leave out what is not valid with the values in force, and what depends on that', () => {
     const open = GOOD.replace('https://mcp.example.com', 'http://127.0.0.1:8080').replace(
       'policies:',
