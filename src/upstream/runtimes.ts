@@ -4,6 +4,7 @@
 // Source: MCP 2026-07-28, versioning; docs/reference/protocol.md#a-session-in-front-of-a-stateless-upstream;
 // docs/reference/protocol.md#a-stateless-client-in-front-of-a-session-upstream.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Settings, UpstreamSettings } from '../config/settings.js';
 import {
   createDefinitionScan,
@@ -317,6 +318,8 @@ function createConfirmation(
 
 /** A server that is alive answers a ping sooner than most calls. */
 const MAX_PING_MS = 5_000;
+/** How long an upstream may take to hear that the gateway's own session ends. */
+const MAX_GOODBYE_MS = 1_000;
 const TIMER_TOLERANCE_MS = 5;
 
 /** Resolves with false only if nothing answers in time; an error, and no connection, is an answer. */
@@ -448,7 +451,10 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
         observedReport.flush();
         setObserved(dropListing(observed, clientProfile));
       },
-      onFailure: (_era, failure) => ports.onFailure(runtime, failure),
+      onFailure(_era, failure) {
+        if (failure.why === 'timeout') breaker.noteTimeout();
+        ports.onFailure(runtime, failure);
+      },
     },
   );
   const breaker = createBreaker({
@@ -485,6 +491,8 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
     listingNotes: () => notes,
     isFresh: () => lister.isFresh(pinning.maxAgeMs) && firstUse.isSettled(),
     async refreshListing() {
+      // Whoever waited for a listing of an upstream that hangs would wait for its whole timeout.
+      if (breaker.status.isOpen) return false;
       const verified =
         pinning.verify === 'before-call' ? await lister.verifyNow() : await lister.ensureFresh(pinning.maxAgeMs);
       await firstUse.settled();
@@ -516,7 +524,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
     async close() {
       breaker.close();
       observedReport.close();
-      await lister.close();
+      await Promise.race([lister.close(), sleep(MAX_GOODBYE_MS, undefined, { ref: false })]);
       await translation.stateless.close();
       await sessionTransport.close();
       await client.close();

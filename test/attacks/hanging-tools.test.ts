@@ -64,3 +64,19 @@ describe('an upstream', () => {
     expect(await isHanging()).toBe('0');
   });
 });
+
+describe('an upstream that is listed often', () => {
+  const rig = sharedGateway({ upstream: ['pinning: {maxAge: 1s}', 'limits: {requestTimeout: 1s}'] });
+
+  it('[X-96] and hangs as a whole is known to hang before anybody has waited for it, and holds nobody up', async () => {
+    rig.upstream.obey(() => ({ kind: 'hold' }));
+    await expect.poll(rig.gateway.metrics, PATIENT).toContain('sallyport_upstream_hanging{upstream="target"} 1');
+    rig.upstream.forget();
+    expect((await callStateless(rig.access, 'read_record', { id: 'one' })).status).toBeGreaterThanOrEqual(400);
+    expect(rig.upstream.uses()).toEqual([]);
+    rig.upstream.repent();
+    await expect
+      .poll(async () => (await callStateless(rig.access, 'read_record', { id: 'one' })).status, PATIENT)
+      .toBe(200);
+  });
+});
