@@ -81,7 +81,7 @@ audit: {sinks: [{type: file, path: ./audit-${name}.jsonl}]}
 async function start(replica: Replica): Promise<void> {
   const served = startSallyport(['serve', '-c', replica.file], folder);
   replica.served = served;
-  await vi.waitFor(() => expect(served.stdout()).toContain('ops listening'), STARTED);
+  await vi.waitFor(() => expect(served.stderr()).toContain('ops listening'), STARTED);
 }
 
 async function kill({ served }: Replica): Promise<void> {

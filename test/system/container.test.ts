@@ -46,6 +46,7 @@ policies: {dir: /etc/sallyport/policies}
 pins: {dir: /etc/sallyport/pins}
 audit: {sinks: [{type: file, path: /var/lib/sallyport/audit.jsonl}]}
 shutdown: {delay: 1s}
+startup: {wait: 1s}
 `,
   );
 }
