@@ -219,7 +219,7 @@ describe('the console by TLS in a browser', () => {
 });
 
 /** Everything may be used, and writing needs a reviewer. */
-const ASKING = `version: 1
+const REVIEWED = `version: 1
 policy: open
 rules:
   - {id: all, effect: allow, who: {anyone: true}, what: {upstreams: ["*"], tools: ["*"], prompts: ["*"], resources: ["**"]}}
@@ -232,12 +232,12 @@ const MISLEADING = {
 };
 
 describe('approvals in the console in a browser', () => {
-  let asking: ConsoleRig;
+  let approvals: ConsoleRig;
   beforeAll(async () => {
-    asking = await startConsole({ groups: ['leads'], policies: { open: ASKING } });
-    await callStateless(asking.rig.access, 'write_record', MISLEADING);
+    approvals = await startConsole({ groups: ['leads'], policies: { open: REVIEWED } });
+    await callStateless(approvals.rig.access, 'write_record', MISLEADING);
   });
-  afterAll(() => asking?.close());
+  afterAll(() => approvals?.close());
 
   it.each(
     [1280, 768, 320].flatMap((width) => (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme }))),
@@ -246,7 +246,7 @@ describe('approvals in the console in a browser', () => {
     const page = await context.newPage();
     const complaints: string[] = [];
     page.on('console', (message) => complaints.push(message.text()));
-    await page.goto(asking.url);
+    await page.goto(approvals.url);
     await page.getByRole('link', { name: 'Log in with idp' }).click();
     await page.getByRole('heading', { level: 1, name: 'Approvals' }).waitFor();
     const check = async (name: string): Promise<void> => {
@@ -260,7 +260,7 @@ describe('approvals in the console in a browser', () => {
     await check('approval');
     expect(await page.title()).not.toContain('owned');
     expect(await page.locator('main script, main img').count()).toBe(0);
-    await page.goto(`${asking.url}/approvals/history`);
+    await page.goto(`${approvals.url}/approvals/history`);
     await check('approvals-history');
     expect(complaints.filter((text) => !text.includes('status of 401'))).toEqual([]);
     await context.close();
