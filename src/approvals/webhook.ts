@@ -6,7 +6,7 @@
 import type { WebhookSettings } from '../config/settings.js';
 import type { Approval, ApprovalCaller } from '../policy/approval.js';
 import type { Emit } from '../policy/events.js';
-import { messageAuthenticator } from '../state/derived-keys.js';
+import { webhookSigner } from '../state/derived-keys.js';
 import { escapeForTerminal, makeVisible } from '../text/escaping.js';
 import { countOf } from '../text/wording.js';
 import type { GuardedFetch, PostMessage } from '../upstream/safe-fetch.js';
@@ -36,7 +36,6 @@ const NO_BODY = 0;
 /** Messages that wait or are being sent; beyond that the oldest is given up. */
 export const MAX_MESSAGES = 1_000;
 const MAX_RUNNING = 4;
-const MS_PER_SECOND = 1_000;
 const LAST_SUCCESS = 299;
 const FIRST_SERVER_ERROR = 500;
 /** Statuses of a receiver that may take the same message later. */
@@ -57,7 +56,7 @@ type Message = {
 /** Creates the sender to one URL. */
 export function createWebhook(settings: WebhookSettings, ports: WebhookPorts): Webhook {
   const { post, emit, now } = ports;
-  const sign = settings.secret === undefined ? undefined : messageAuthenticator(settings.secret);
+  const sign = settings.secret === undefined ? undefined : webhookSigner(settings.secret);
   /** In the order in which they came. */
   const messages = new Set<Message>();
   const ready: Message[] = [];
@@ -109,7 +108,7 @@ export function createWebhook(settings: WebhookSettings, ports: WebhookPorts): W
 
   /** Resolves with what went wrong. */
   async function attempt({ id, body }: Message): Promise<Failure | undefined> {
-    const headers = { 'content-type': 'application/json', ...signatureOf(id, body) };
+    const headers = { 'content-type': 'application/json', ...sign?.(id, body, now()) };
     const { url, network, plaintext } = settings;
     const rule = { network, plaintext, maxBytes: NO_BODY, timeoutMs: TIMEOUT_MS };
     const outcome = await post(url, { headers, body }, rule);
@@ -122,13 +121,6 @@ export function createWebhook(settings: WebhookSettings, ports: WebhookPorts): W
     if (status <= LAST_SUCCESS) return undefined;
     const isLasting = status < FIRST_SERVER_ERROR && !TRANSIENT_STATUSES.has(status);
     return { isLasting, detail: `answered with status ${status}` };
-  }
-
-  function signatureOf(id: string, body: string): Readonly<Record<string, string>> {
-    if (sign === undefined) return {};
-    const timestamp = Math.floor(now() / MS_PER_SECOND);
-    const digest = sign(`${id}.${timestamp}.${body}`);
-    return { 'webhook-id': id, 'webhook-timestamp': String(timestamp), 'webhook-signature': `v1,${digest}` };
   }
 
   return {

@@ -120,7 +120,7 @@ function readOwnEnd(path: string, configured: string, user: number | undefined):
 }
 
 /** Undefined where there are no users, or this one has no entry (a container that runs under any number). */
-function currentUser(): number | undefined {
+export function currentUser(): number | undefined {
   try {
     const { uid } = userInfo();
     return uid < 0 ? undefined : uid;

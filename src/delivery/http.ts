@@ -6,8 +6,9 @@ import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type AuditRecord, valueAt } from '../audit/chain.js';
 import type { DeliverySettings } from '../config/settings.js';
-import { isObject, type Json, parseObject } from '../protocol/jsonrpc.js';
-import { messageAuthenticator } from '../state/derived-keys.js';
+import { isObject, parseObject } from '../protocol/jsonrpc.js';
+import { attributesOf, nanosecondsOf } from '../protocol/otlp-values.js';
+import { webhookSigner } from '../state/derived-keys.js';
 import type { FetchRule, GuardedFetch } from '../upstream/safe-fetch.js';
 import type { Attempt, Line, Receiver } from './delivery.js';
 import { ocsfEvent, severityOf } from './ocsf.js';
@@ -15,8 +16,6 @@ import { ocsfEvent, severityOf } from './ocsf.js';
 const TIMEOUT_MS = 15_000;
 /** Of a response: what a receiver says of lines that it did not take. */
 const MAX_RESPONSE_BYTES = 64 * 1024;
-const MS_PER_SECOND = 1_000;
-const NS_PER_MS = '000000';
 
 /** Statuses that say of a batch that it is not taken as it is: smaller ones, or others, may be. */
 const REFUSING: ReadonlySet<number> = new Set([400, 413, 415, 422]);
@@ -54,16 +53,13 @@ function attemptOf(status: number): Attempt {
  * Standard Webhooks has it.
  */
 export function createHttpReceiver(settings: DeliverySettings, fetch: GuardedFetch, now: () => number): Receiver {
-  const sign = settings.secret === undefined ? undefined : messageAuthenticator(settings.secret);
+  const sign = settings.secret === undefined ? undefined : webhookSigner(settings.secret);
   return {
     render: (line) => renderLine(line, settings.format),
     async send(parts) {
       const body = `${parts.join('\n')}\n`;
       const id = createHash('sha256').update(body).digest('base64url');
-      const timestamp = String(Math.floor(now() / MS_PER_SECOND));
-      const signature = sign?.(`${id}.${timestamp}.${body}`);
-      const signed = signature === undefined ? {} : { 'webhook-signature': `v1,${signature}` };
-      const own = { 'webhook-id': id, 'webhook-timestamp': timestamp, ...signed };
+      const own = sign?.(id, body, now()) ?? { 'webhook-id': id };
       const headers = headersOf(settings, { contentType: 'application/x-ndjson', headers: own });
       const outcome = await fetch.postMessage(settings.url, { headers, body }, ruleOf(settings));
       return outcome.ok ? attemptOf(outcome.status) : { outcome: 'failed', why: outcome.detail };
@@ -95,14 +91,16 @@ const ATTRIBUTES: readonly (readonly [name: string, ...path: string[]])[] = [
   ['enduser.id', 'actor', 'sub'],
 ];
 
-function attributesOf(record: AuditRecord): Json[] {
+function describe(record: AuditRecord): readonly object[] {
   const reasons = valueAt(record, 'decision', 'reasons');
   const all: (readonly [string, unknown])[] = [
     ...ATTRIBUTES.map(([name, ...path]) => [name, valueAt(record, ...path)] as const),
     ['gen_ai.tool.name', valueAt(record, 'target', 'method') === 'tools/call' && valueAt(record, 'target', 'name')],
     ['error.type', Array.isArray(reasons) && reasons[0]],
   ];
-  return all.flatMap(([key, value]) => (typeof value === 'string' ? [{ key, value: { stringValue: value } }] : []));
+  return attributesOf(
+    Object.fromEntries(all.flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : []))),
+  );
 }
 
 const TRACE_ID = /^[0-9a-f]{32}$/;
@@ -115,16 +113,16 @@ function traceOf(record: AuditRecord): { readonly traceId?: string; readonly spa
   return typeof spanId === 'string' && SPAN_ID.test(spanId) ? { traceId, spanId } : { traceId };
 }
 
-function logRecord(line: Line, format: DeliverySettings['format'], nowMs: number): Json {
+function logRecord(line: Line, format: DeliverySettings['format'], nowMs: number): object {
   const { record = {} } = line;
   const ms = Date.parse(String(record['time']));
   return {
-    timeUnixNano: `${Number.isNaN(ms) ? nowMs : ms}${NS_PER_MS}`,
-    observedTimeUnixNano: `${nowMs}${NS_PER_MS}`,
+    timeUnixNano: nanosecondsOf(Number.isNaN(ms) ? nowMs : ms),
+    observedTimeUnixNano: nanosecondsOf(nowMs),
     ...otlpSeverity(record),
     eventName: `sallyport.${String(record['type'] ?? 'unknown')}`,
     body: { stringValue: renderLine(line, format) },
-    attributes: attributesOf(record),
+    attributes: describe(record),
     ...traceOf(record),
   };
 }
@@ -132,10 +130,7 @@ function logRecord(line: Line, format: DeliverySettings['format'], nowMs: number
 /** Sends batches as OpenTelemetry logs; the line is the body. */
 export function createOtlpReceiver(settings: DeliverySettings, fetch: GuardedFetch, now: () => number): Receiver {
   const resource = JSON.stringify({
-    attributes: [
-      { key: 'service.name', value: { stringValue: 'sallyport' } },
-      { key: 'host.name', value: { stringValue: hostname() } },
-    ],
+    attributes: attributesOf({ 'service.name': 'sallyport', 'host.name': hostname() }),
   });
   return {
     render: (line) => JSON.stringify(logRecord(line, settings.format, now())),

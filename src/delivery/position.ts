@@ -5,9 +5,8 @@
 
 import { randomUUID } from 'node:crypto';
 import { lstat, open, readFile, rename, rm } from 'node:fs/promises';
-import { userInfo } from 'node:os';
 import { basename, dirname, join, parse } from 'node:path';
-import { listFilesOf } from '../audit/folder.js';
+import { currentUser, listFilesOf } from '../audit/folder.js';
 import { COMPRESSED, compareRuns, readRunName } from '../audit/run-name.js';
 import type { OwnFile } from '../audit/sink.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
@@ -69,15 +68,6 @@ export type Position = {
 /** Files of which the receiver has everything, and that this process does not write, are looked at again after this time. */
 const LOOK_AGAIN_MS = 60_000;
 
-function ownUser(): number | undefined {
-  try {
-    const { uid } = userInfo();
-    return uid < 0 ? undefined : uid;
-  } catch {
-    return undefined;
-  }
-}
-
 /**
  * Opens the position of a receiver. A new receiver begins with the file that this run has opened: what was recorded
  * before stays where it is. Rejects while the file sink has none open.
@@ -93,7 +83,7 @@ export async function openPosition(
   if (known === undefined && begun === undefined) throw new Error('there is no audit file yet');
   const from = known?.from ?? basename(begun?.path ?? '');
   const first = readRunName(from);
-  const user = ownUser();
+  const user = currentUser();
   const offsets = new Map(Object.entries(known?.files ?? {}));
   const settled = new Map<string, number>();
   let isChanged = false;

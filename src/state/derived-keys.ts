@@ -61,11 +61,19 @@ export function createHmac(key: Uint8Array): Hmac {
   };
 }
 
-/** Authenticates messages with a key that both sides have: HMAC-SHA-256 as base64. */
-export function messageAuthenticator(key: Uint8Array): (text: string) => string {
+/** Headers by which the receiver of a message knows who sent it (Standard Webhooks). */
+export type WebhookSigner = (id: string, body: string, nowMs: number) => Readonly<Record<string, string>>;
+
+/** Signs messages with a key that both sides have: HMAC-SHA-256 as base64. */
+export function webhookSigner(key: Uint8Array): WebhookSigner {
   const hmac = createHmac(key);
-  return (text) => Buffer.from(hmac(text), 'base64url').toString('base64');
+  return (id, body, nowMs) => {
+    const timestamp = String(Math.floor(nowMs / MS_PER_SECOND));
+    const digest = Buffer.from(hmac(`${id}.${timestamp}.${body}`), 'base64url').toString('base64');
+    return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': `v1,${digest}` };
+  };
 }
+const MS_PER_SECOND = 1_000;
 
 /** Length of a gateway key, in bytes. */
 const GATEWAY_KEY_BYTES = 32;

@@ -4,12 +4,12 @@
 // Source: OpenTelemetry, semantic conventions for MCP (spans); docs/reference/traces.md.
 
 import type { RequestRecord } from '../policy/record.js';
+import type { Attributes } from '../protocol/otlp-values.js';
 import type { TraceContext, TraceLink } from '../protocol/trace-context.js';
 import { codeName, errorType, methodName, pinnedName, upstreamErrorType } from './labels.js';
 import { OTHER } from './metric-table.js';
 
 type SpanKind = 'internal' | 'server' | 'client';
-export type Attribute = string | number | boolean;
 
 export type Span = {
   readonly name: string;
@@ -23,7 +23,7 @@ export type Span = {
   /** Empty if nothing failed. */
   readonly error: string;
   /** Those that are undefined or empty are left out. */
-  readonly attributes: Readonly<Record<string, Attribute | undefined>>;
+  readonly attributes: Attributes;
   readonly links: readonly TraceLink[];
 };
 
