@@ -61,6 +61,7 @@ export function noteReads(files: Files): { readonly files: Files; readonly read:
       }
     },
     listFolder(path) {
+      names.set(resolve(path), []);
       const listed = files.listFolder(path);
       names.set(resolve(path), listed);
       return listed;
@@ -105,7 +106,9 @@ function createFingerprint(): (targets: WatchTargets) => Promise<Fingerprint> {
     const seen = new Map<string, KnownFile>();
     const hash = createHash('sha256');
     const listed = await Promise.all(targets.folders.map(listWatched));
-    for (const file of [...targets.files, ...listed.flat()]) {
+    for (const [index, { path }] of targets.folders.entries())
+      if (listed[index] === undefined) hash.update(`${JSON.stringify(path)} ${UNREADABLE}\n`);
+    for (const file of [...targets.files, ...listed.flatMap((files) => files ?? [])]) {
       hash.update(`${JSON.stringify(file)} ${await digestOf(file, known, seen)}\n`);
     }
     known = seen;
@@ -117,11 +120,12 @@ function createFingerprint(): (targets: WatchTargets) => Promise<Fingerprint> {
 
 type WatchedFolder = WatchTargets['folders'][number];
 
-async function listWatched(folder: WatchedFolder): Promise<string[]> {
+/** `undefined` if the folder cannot be read. */
+async function listWatched(folder: WatchedFolder): Promise<string[] | undefined> {
   try {
     return watchedOf(folder, await readdir(folder.path));
   } catch {
-    return [];
+    return undefined;
   }
 }
 
@@ -140,7 +144,8 @@ function areAsRead({ digests, names }: FilesRead, targets: WatchTargets, now: Fi
     const digest = digests.get(resolve(file));
     return digest === undefined || digest === (now.get(file) ?? UNREADABLE);
   };
-  return [...now.keys()].every((file) => before.has(file)) && [...before].every(isAsRead);
+  const isNew = (file: string): boolean => !before.has(file) && names.has(resolve(dirname(file)));
+  return ![...now.keys()].some(isNew) && [...before].every(isAsRead);
 }
 
 async function digestOf(
@@ -169,13 +174,15 @@ async function hashFile(file: string): Promise<string> {
 }
 
 const POLL_MS = 1000;
+/** The longest pause between two calls for the same files, in polls. */
+const MAX_PAUSE_POLLS = 60;
 /** Several writes of one change arrive within this time and are checked once. */
 const DEBOUNCE_MS = 50;
 
 type WatchOptions = {
   readonly targets: WatchTargets;
   /** What of them has been read: what differs already is a change that the first check finds. */
-  readonly read?: FilesRead;
+  readonly read?: FilesRead | undefined;
   /** Called after a change, never concurrently; a change during a call is followed by another call. */
   readonly onChange: () => void | Promise<void>;
   /** Called with what `onChange` threw. Watching continues. */
@@ -186,10 +193,11 @@ type WatchOptions = {
 
 export type ConfigWatch = {
   /**
-   * Watches other files from now on. If they differ from the previous ones, one call of `onChange`
-   * follows, so that a change between their being read and this moment is not lost.
+   * Says what was read last, and which files to watch from now on. What differs from it is a change. While the files are
+   * those of the last call, as where none could be read, the next call waits for a pause, which grows.
+   * @param read `undefined` if the reading failed.
    */
-  retarget(targets: WatchTargets): void;
+  noteReading(targets: WatchTargets, read: FilesRead | undefined): void;
   /** Checks now. Resolves once `onChange` has run for a change that was found. */
   check(): Promise<void>;
   /** Stops timers and watches. Starts no further call; a running one is awaited. */
@@ -207,7 +215,14 @@ class Watch implements ConfigWatch {
   readonly #options: WatchOptions;
   #targets: WatchTargets;
   readonly #fingerprint = createFingerprint();
+  /** The content that was read; empty if that is not known. */
   #known = '';
+  /** What was said of a reading since the files were looked at. */
+  #reading: { readonly read: FilesRead | undefined } | undefined;
+  /** The content at the last call, and when it is a reason for another. */
+  #calledFor = '';
+  #pauseMs = 0;
+  #againAtMs = 0;
   #isClosed = false;
   #running: Promise<void> | undefined;
   #isDue = false;
@@ -222,17 +237,17 @@ class Watch implements ConfigWatch {
 
   async start(): Promise<void> {
     this.#watchFolders();
-    const { content, digests } = await this.#fingerprint(this.#targets);
     const { read } = this.#options;
-    if (read === undefined || areAsRead(read, this.#targets, digests)) this.#known = content;
+    if (read !== undefined) this.#reading = { read };
+    const { content } = await this.#look();
+    if (read === undefined) this.#known = content;
     this.#polling = setInterval(() => this.#poll(), this.#options.pollMs ?? POLL_MS);
     this.#polling.unref();
   }
 
-  retarget(targets: WatchTargets): void {
-    if (JSON.stringify(targets) === JSON.stringify(this.#targets)) return;
+  noteReading(targets: WatchTargets, read: FilesRead | undefined): void {
     this.#targets = targets;
-    this.#known = '';
+    this.#reading = { read };
     this.#watchFolders();
   }
 
@@ -258,12 +273,13 @@ class Watch implements ConfigWatch {
     while (this.#isDue && !this.#isClosed) {
       this.#isDue = false;
       try {
-        const found = await this.#fingerprint(this.#targets);
-        if (found.content === this.#known || this.#isClosed) continue;
+        const found = await this.#look();
+        if (found.content === this.#known || this.#isClosed || !this.#isTimeFor(found)) continue;
         this.#known = found.content;
         await this.#notify();
-        const { stamp } = await this.#fingerprint(this.#targets);
-        if (stamp === found.stamp) continue;
+        const isNoted = this.#reading !== undefined;
+        const { stamp } = await this.#look();
+        if (stamp === found.stamp || (isNoted && this.#known !== '')) continue;
         // Files were written while `onChange` ran, which may have read neither the old nor the new content.
         this.#known = '';
         this.#isDue = true;
@@ -271,6 +287,32 @@ class Watch implements ConfigWatch {
         this.#options.onError(error);
       }
     }
+  }
+
+  /** The files as they are now, compared with what was said to have been read. */
+  async #look(): Promise<Fingerprint> {
+    const targets = this.#targets;
+    const reading = this.#reading;
+    this.#reading = undefined;
+    const found = await this.#fingerprint(targets);
+    if (reading !== undefined) {
+      const isAsRead = reading.read !== undefined && areAsRead(reading.read, targets, found.digests);
+      this.#known = isAsRead ? found.content : '';
+    }
+    return found;
+  }
+
+  /** Whether to call now. The same files are a reason again only after a pause. */
+  #isTimeFor({ content, stamp }: Fingerprint): boolean {
+    const nowMs = performance.now();
+    const { pollMs = POLL_MS } = this.#options;
+    const seen = `${content} ${stamp}`;
+    if (seen !== this.#calledFor) this.#pauseMs = 0;
+    else if (nowMs < this.#againAtMs) return false;
+    this.#calledFor = seen;
+    this.#pauseMs = Math.min(Math.max(2 * this.#pauseMs, pollMs), MAX_PAUSE_POLLS * pollMs);
+    this.#againAtMs = nowMs + this.#pauseMs;
+    return true;
   }
 
   async #notify(): Promise<void> {

@@ -103,6 +103,8 @@ export type GatewayReading = {
   readonly notes?: readonly Diagnostic[];
   /** Absent only for a file that is not of the right shape. */
   readonly outline: Outline | undefined;
+  /** The files that it names, as absolute paths, whether they could be read or not. Absent without an outline. */
+  readonly namedFiles?: readonly string[];
   /** The folder of policies, an absolute path, if that can be read. */
   readonly policiesDir: string | undefined;
 };
@@ -175,7 +177,7 @@ function readMeaning(
     found.push({ path, at, severity, rule, message, suggestion });
   };
   const { env, secrets = 'read' } = sources;
-  const { files, contents, lost } = keepLostFiles(sources, sources.inForce?.contents);
+  const { files, contents, lost, named } = keepLostFiles(sources, sources.inForce?.contents);
   const references = createReferenceReader({ files, env, folder, secrets }, report);
   const gateway = resolveMeanings(GATEWAY_SCHEMA, written, references.read);
   for (const checkPart of CHECKS) checkPart(gateway, report);
@@ -197,8 +199,9 @@ function readMeaning(
   const changeable = references.variables.filter(({ path }) => !isKept(path));
   const notes = noteEnvironment(changeable).map((note) => locateDiagnostic(file, locate, note));
   const fileHash = hashOf(bytes);
+  const namedFiles = [...named];
   if (hasErrors(diagnostics) || !isRead || signing === 'incomplete') {
-    return { settings: undefined, fileHash, diagnostics, notes, outline, policiesDir };
+    return { settings: undefined, fileHash, diagnostics, notes, outline, policiesDir, namedFiles };
   }
   const watchedFiles = [...references.watchedFiles];
   const compiled = compileBeside(
@@ -208,7 +211,7 @@ function readMeaning(
   const { settings, keys, pending } = compiled;
   const variables = [...new Set(changeable.map(({ name }) => name))];
   const reload = { inForce: { keys, contents }, pending, lost: [...lost], variables };
-  return { settings, reload, fileHash, diagnostics, notes, outline, policiesDir };
+  return { settings, reload, fileHash, diagnostics, notes, outline, policiesDir, namedFiles };
 }
 
 const NOTHING_PENDING: Pending = { keys: [], leftOut: [], lacking: { reviewers: false, sharedState: false } };
@@ -248,11 +251,14 @@ function keepLostFiles(
 ) {
   const contents = new Map<string, Uint8Array>();
   const lost = new Set<string>();
+  const named = new Set<string>();
   return {
     contents,
     lost,
+    named,
     files: {
       readFile(path: string): Uint8Array {
+        named.add(path);
         try {
           const bytes = readFile(path);
           contents.set(path, new Uint8Array(bytes));

@@ -6,7 +6,7 @@
 import { dirname, join, relative } from 'node:path';
 import type { Versions } from '../audit/event.js';
 import { type Diagnostic, fileDiagnostic, hasErrors, type Severity } from '../config/diagnostics.js';
-import { DISK_FILES, type Files } from '../config/files.js';
+import { DISK_FILES, type Files, type FilesRead, noteReads } from '../config/files.js';
 import {
   type AggregateOutline,
   type InForce,
@@ -233,7 +233,14 @@ export type VersionReading = {
   /** Of the files, as far as they could be read. */
   readonly fileHashes?: Partial<Versions>;
   readonly diagnostics: readonly Diagnostic[];
+  /** What was read; absent if the reading itself failed. */
+  readonly read?: FilesRead | undefined;
+  /** What the gateway file names, if that can be told. */
+  readonly named?: NamedPaths | undefined;
 };
+
+/** The files and folders that a gateway file names, as absolute paths, whether they exist or not. */
+export type NamedPaths = Pick<Outline, 'policiesDir' | 'pinsDir'> & { readonly files: readonly string[] };
 
 /** Every definition that a lock file approves. */
 export function approvedDefinitions({ pins }: Lock): readonly Omit<CheckedDefinition, 'isUsable'>[] {
@@ -314,11 +321,20 @@ function versionOf({ outline: _o, documents, lockTexts: _t, ...files }: VersionF
 /** Reads and checks all files; `parts` is absent if a diagnostic is an error. */
 export async function readFiles(
   file: string,
-  { env, compile, files = DISK_FILES, onLock }: Sources,
+  sources: Sources,
+  inForce?: InForceElsewhere & Partial<VersionInForce>,
+): Promise<FilesReading & { readonly parts?: VersionParts }> {
+  const { files, read } = noteReads(sources.files ?? DISK_FILES);
+  return { ...(await readNoted(file, { ...sources, files }, inForce)), read };
+}
+
+async function readNoted(
+  file: string,
+  { env, compile, files, onLock }: Sources & { readonly files: Files },
   inForce?: InForceElsewhere & Partial<VersionInForce>,
 ): Promise<FilesReading & { readonly parts?: VersionParts }> {
   const read = loadGateway(file, { readFile: files.readFile, env, inForce });
-  const { settings, reload, fileHash = '', diagnostics, outline } = read;
+  const { settings, reload, fileHash = '', diagnostics, outline, namedFiles = [] } = read;
   if (outline === undefined) return { files: undefined, fileHashes: { config: fileHash }, diagnostics };
   const formats = formatsOf(outline);
   const ports = {
@@ -348,8 +364,9 @@ export async function readFiles(
     ...(inForce === undefined ? checkDefinitions(outline, locks, compile) : []),
   ];
   const { policies: compiled } = policies;
+  const named = { policiesDir: outline.policiesDir, pinsDir: outline.pinsDir, files: namedFiles };
   if (settings === undefined || reload === undefined || compiled === undefined || hasErrors(found)) {
-    return { files: undefined, unsigned, fileHashes, diagnostics: found };
+    return { files: undefined, unsigned, fileHashes, diagnostics: found, named };
   }
   const hashes = { ...fileHashes, config: settings.hash };
   const { issuerFacts, shadowing, deployment } = outline;
@@ -365,6 +382,7 @@ export async function readFiles(
     unsigned,
     fileHashes,
     diagnostics: found,
+    named,
   };
 }
 

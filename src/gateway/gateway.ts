@@ -53,7 +53,7 @@ import {
 } from '../upstream/runtimes.js';
 import { createGuardedFetch, type GuardedFetch } from '../upstream/safe-fetch.js';
 import { createCallerPage } from './caller-pages.js';
-import type { Version } from './config-version.js';
+import type { Version, VersionReading } from './config-version.js';
 import {
   buildTables,
   createListeners,
@@ -214,9 +214,9 @@ const CONTROLS_EVERY_MS = 1_000;
 export async function startGateway(options: GatewayOptions): Promise<GatewayStart> {
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
   const reader = createVersionReader(options.file, { env: options.env, compile });
-  const { version, diagnostics } = await reader.read();
+  const { version, diagnostics, read } = await reader.read();
   if (version === undefined) return { kind: 'refused', diagnostics };
-  const opened = await openGateway(options, version, compile, reader);
+  const opened = await openGateway(options, version, read, { compile, reader });
   if (typeof opened === 'string') return { kind: 'failed', message: opened, diagnostics };
   return { kind: 'started', gateway: opened, diagnostics };
 }
@@ -224,8 +224,8 @@ export async function startGateway(options: GatewayOptions): Promise<GatewayStar
 async function openGateway(
   options: GatewayOptions,
   version: Version,
-  compile: Compile,
-  reader: VersionReader,
+  read: VersionReading['read'],
+  { compile, reader }: { readonly compile: Compile; readonly reader: VersionReader },
 ): Promise<Gateway | string> {
   const ring = createKeyRing(gatewayKeys(version.settings));
   const opened: Opened = { dataPort: version.settings.listeners.data.port, listening: [] };
@@ -259,15 +259,19 @@ async function openGateway(
     const { emit } = observability;
     emit('configured', { ...version.settings, hashes: version.hashes });
     assembly.runtimes.replace(version.settings);
-    const noteResult = ({ error, unsigned, fileHashes }: ReloadResult): void => {
+    let watch: ConfigWatch | undefined;
+    const noteResult = (result: ReloadResult): void => {
+      const { error, unsigned, fileHashes } = result;
       current.reloadError = error;
       current.unsigned = unsigned;
       const isPending = current.version.reload.pending.keys.length > 0;
       emit('filesRead', { areValid: error === undefined, unsigned, hashes: fileHashes, isPending });
       updateControls();
+      // Whoever asked for the reload, what is watched is named by the version in force or by the one that was read.
+      watch?.noteReading(targetsOf(current.version.settings, result.named), result.read);
     };
     noteResult({ unsigned: new Set(), fileHashes: version.fileHashes });
-    const readAgain = createReload({
+    const reload = createReload({
       ...assembly,
       read: reader.read,
       accept: (reading) => counters.accept(reading, 'reload'),
@@ -279,16 +283,9 @@ async function openGateway(
       noteResult,
       ...observability,
     });
-    let watch: ConfigWatch | undefined;
-    // Whoever asked for the reload, the files of the version then in force are watched.
-    const reload = async (): Promise<readonly Diagnostic[]> => {
-      const found = await readAgain();
-      watch?.retarget(targetsOf(current.version.settings));
-      return found;
-    };
     watch = await watchConfiguration({
       targets: targetsOf(version.settings),
-      read: reader.atStart,
+      read,
       onChange: () => reload().then(() => undefined),
       onError: (error) => emit('filesUnwatched', { error }),
     });

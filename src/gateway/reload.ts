@@ -6,14 +6,14 @@ import { basename } from 'node:path';
 import type { Versions } from '../audit/event.js';
 import { isAuditFileOf } from '../audit/folder.js';
 import { type Diagnostic, fileDiagnostic } from '../config/diagnostics.js';
-import type { watchConfiguration } from '../config/files.js';
+import type { WatchTargets } from '../config/files.js';
 import type { Settings } from '../config/settings.js';
 import { LOCK_SUFFIX } from '../pins/lock.js';
 import { SIGNATURE_SUFFIX } from '../pins/signature.js';
 import type { Emit } from '../policy/events.js';
 import type { RecordEvent } from '../policy/security-events.js';
 import { errorCode, firstOf } from '../text/wording.js';
-import type { Version, VersionReading } from './config-version.js';
+import type { NamedPaths, Version, VersionReading } from './config-version.js';
 import { counterPaths } from './lock-counters.js';
 
 /** What became of a reload. */
@@ -24,7 +24,7 @@ export type ReloadResult = {
   readonly unsigned: ReadonlySet<string>;
   /** Hashes of the files, as far as they could be read. */
   readonly fileHashes: Partial<Versions>;
-};
+} & Pick<VersionReading, 'read' | 'named'>;
 
 export type ReloadPorts = {
   readonly read: (inForce: Version) => Promise<VersionReading>;
@@ -66,14 +66,15 @@ async function reloadVersion(ports: ReloadPorts): Promise<readonly Diagnostic[]>
   // file in force would be refused as older.
   const accepted = await ports.accept(reading);
   const { version, unsigned = NONE, diagnostics } = accepted;
-  if (version === undefined) return reject(accepted, INVALID, ports);
+  const { read, named } = reading;
+  if (version === undefined) return reject({ ...accepted, read, named }, INVALID, ports);
   const { fileHashes } = version;
   if (!isSame(ports.current(), version)) {
     ports.apply(version);
     reportReload(undefined, { diagnostics, fileHashes }, ports);
   }
   // Files that are again those in force end what an earlier rejection left behind.
-  ports.noteResult({ unsigned, fileHashes });
+  ports.noteResult({ unsigned, fileHashes, read, named });
   return diagnostics;
 }
 
@@ -98,13 +99,14 @@ function secretsOf({
   return JSON.stringify([[...issuers.values()], [...upstreams.values()], listeners, admin, signing, webhooks, tracing]);
 }
 
-type Rejected = Pick<VersionReading, 'diagnostics' | 'unsigned' | 'fileHashes'>;
+type Rejected = Omit<VersionReading, 'version'>;
 
 function reject(rejected: Rejected, why: string, ports: ReloadPorts): readonly Diagnostic[] {
-  const { diagnostics, unsigned = NONE, fileHashes = {} } = rejected;
+  const { diagnostics, unsigned = NONE, fileHashes = {}, read, named } = rejected;
   reportReload(why, rejected, ports);
   const first = diagnostics.find(({ severity }) => severity === 'error');
-  ports.noteResult({ error: first === undefined ? why : firstLineOf(first), unsigned, fileHashes });
+  const error = first === undefined ? why : firstLineOf(first);
+  ports.noteResult({ error, unsigned, fileHashes, read, named });
   return diagnostics;
 }
 
@@ -162,20 +164,32 @@ export function describeUnsettled(version: Pick<Version, 'reload' | 'closed'>): 
 /**
  * What to watch for the next change: the gateway file, the folders that it names, and the certificates of listeners and
  * upstreams, which are renewed without touching the gateway file.
+ * @param read what was named when the files were read last, which may have been rejected for want of it.
  */
-export function targetsOf(settings: Settings): Parameters<typeof watchConfiguration>[0]['targets'] {
-  const { file, policiesDir, pinsDir, listeners, admin, audit, watchedFiles } = settings;
+export function targetsOf(settings: Settings, read?: NamedPaths): WatchTargets {
+  const { file, listeners, admin, audit, watchedFiles } = settings;
   const paths = audit.sinks.flatMap((sink) => (sink.type === 'file' ? [sink.path] : []));
   const secured = [listeners.data, listeners.ops, ...(admin === undefined ? [] : [admin.listener])];
+  const certificates = secured.flatMap(({ tls }) => tls?.files ?? []);
+  const named = read === undefined ? [settings] : [settings, read];
   return {
-    files: [file, ...new Set([...secured.flatMap(({ tls }) => tls?.files ?? []), ...watchedFiles])],
+    files: [...new Set([file, ...certificates, ...watchedFiles, ...(read?.files ?? [])])],
     folders: [
-      { path: policiesDir, suffix: '.policy.yaml' },
-      { path: pinsDir, suffix: LOCK_SUFFIX },
-      { path: pinsDir, suffix: SIGNATURE_SUFFIX },
+      ...foldersOf(
+        named.map(({ policiesDir }) => policiesDir),
+        ['.policy.yaml'],
+      ),
+      ...foldersOf(
+        named.map(({ pinsDir }) => pinsDir),
+        [LOCK_SUFFIX, SIGNATURE_SUFFIX],
+      ),
     ],
     isOwn: isOwnFile(paths),
   };
+}
+
+function foldersOf(paths: readonly string[], suffixes: readonly string[]): WatchTargets['folders'] {
+  return [...new Set(paths)].flatMap((path) => suffixes.map((suffix) => ({ path, suffix })));
 }
 
 /** Asked at every write to a file in a watched folder, and nearly always about the audit file that is being written. */

@@ -5,7 +5,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileDiagnostic } from '../config/diagnostics.js';
-import { DISK_FILES, type FilesRead, noteReads } from '../config/files.js';
 import type { Settings } from '../config/settings.js';
 import { fromTransfer, type Transfer } from '../config/transfer.js';
 import type { CheckedDefinition, DefinitionCompiler } from '../pins/catalog.js';
@@ -48,8 +47,6 @@ export type VersionResult = { readonly kind: 'version'; readonly reading: Transf
 export type VersionReader = {
   /** @param inForce the running version; absent at the start. Rejects only where reading itself fails. */
   read(inForce?: Version): Promise<VersionReading>;
-  /** What the start has read. */
-  readonly atStart: FilesRead;
   close(): Promise<void>;
 };
 
@@ -71,15 +68,13 @@ export function createVersionReader(
   /** The locks that were read last, by upstream, with the SHA-256 of their texts. */
   let known = new Map<string, Pick<LockPart, 'lock' | 'text'>>();
 
-  const noting = noteReads(DISK_FILES);
   /** Rules are compiled here between what callers send. */
   const turns: Turns = { upstream: '', loopScheduler: createLoopScheduler() };
 
   async function readHere(inForce?: VersionInForce): Promise<VersionReading> {
     const read = new Map<string, Pick<LockPart, 'lock' | 'text'>>();
     const onLock = (lock: Lock, text: string): void => void read.set(lock.upstream, { lock, text });
-    const files = inForce === undefined ? noting.files : DISK_FILES;
-    const reading = await loadVersion(file, { env, compile, files, onLock }, inForce);
+    const reading = await loadVersion(file, { env, compile, onLock }, inForce);
     known = read;
     return reading;
   }
@@ -121,7 +116,6 @@ export function createVersionReader(
       const running = inForceOf(inForce);
       return isSmall(file, inForce.settings) ? readHere(running) : readBeside(running);
     },
-    atStart: noting.read,
     close: worker.close,
   };
 }

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { canary } from '../support/canary.js';
 import { tryStart, UPSTREAM } from '../support/gateway.js';
 import { findFreePort } from '../support/processes.js';
+import { makeSecret } from '../support/secrets.js';
 import { bearer, callStateless, post, requestStateless, sessionHeaders, toolNames } from '../support/wire-client.js';
 import { sharedGateway, withGateway } from '../support/with-gateway.js';
 
@@ -133,6 +134,27 @@ describe('a change of files', () => {
     await expect.poll(both, APPLIED_WITHIN).toEqual([404, 413]);
     await writeFile(file, good);
     await expect.poll(both, APPLIED_WITHIN).toEqual([401, 404]);
+  });
+
+  it('[G-04] that was rejected for want of a file is applied when the file appears', async () => {
+    const { folder } = rig.gateway;
+    const file = join(folder, 'gateway.yaml');
+    const good = await readFile(file, 'utf8');
+    const credentials = 'credentials: {type: static, header: x-secret, value: {file: ./late/secret}}';
+    const before = (await reloads('rejected')).length;
+    const changed = good.replace('  target:\n', `  target:\n    ${credentials}\n`);
+    await writeFile(file, changed.replace('policies: {dir: ./policies}', 'policies: {dir: ./late/policies}'));
+    await expect.poll(async () => (await reloads('rejected')).length, APPLIED_WITHIN).toBe(before + 1);
+    expect(await listed()).toEqual(['write_record']);
+    await mkdir(join(folder, 'late'));
+    await writeFile(join(folder, 'late/secret'), makeSecret());
+    await expect.poll(async () => (await reloads('rejected')).length, APPLIED_WITHIN).toBe(before + 2);
+    await mkdir(join(folder, 'late/policies'));
+    await writeFile(join(folder, 'late/policies/open.policy.yaml'), allowing('read_record'));
+    await expect.poll(listed, APPLIED_WITHIN).toEqual(['read_record']);
+    expect(await successful()).toBe(1);
+    await writeFile(file, good);
+    await expect.poll(listed, APPLIED_WITHIN).toEqual(['write_record']);
   });
 
   it('[G-04] ends the streams of an upstream that is gone, within two seconds', async () => {

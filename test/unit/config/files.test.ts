@@ -63,6 +63,13 @@ async function watchOver(
   return { watch, errors, reached, calls: () => calls };
 }
 
+/** What somebody has read who reads these files now. */
+function readOf(...files: string[]): FilesRead {
+  const noting = noteReads(DISK_FILES);
+  for (const file of files) noting.files.readFile(file);
+  return noting.read;
+}
+
 const NEVER_MS = 2 ** 30;
 const only = (...files: string[]): WatchTargets => ({ files, folders: [] });
 
@@ -198,20 +205,62 @@ describe('[C-17] changes of files', () => {
     expect(errors).toEqual([failure, failure]);
   });
 
-  it('of other files follow a new target, beginning with one call', async () => {
+  it('of other files follow a new target, beginning with a call if they were not read', async () => {
     const [before, after] = [join(folder, 'a'), join(folder, 'b')];
     await put(before, '0');
     await put(after, '0');
     const { watch, calls } = await watchOver(only(before), NEVER_MS);
-    watch.retarget(only(before));
+    watch.noteReading(only(before), readOf(before));
     await watch.check();
     expect(calls()).toBe(0);
-    watch.retarget(only(after));
+    watch.noteReading(only(after), readOf(before));
+    await watch.check();
+    expect(calls()).toBe(0);
+    watch.noteReading(only(after), undefined);
     await watch.check();
     expect(calls()).toBe(1);
     await put(before, '1');
     await watch.check();
     expect(calls()).toBe(1);
+  });
+
+  it('are told again, after a pause, while what was read is not what the files hold', async () => {
+    const file = join(folder, 'gateway.yaml');
+    await put(file, '0');
+    const read = readOf(file);
+    const begun: ConfigWatch[] = [];
+    const rig = await watchOver(only(file), 5, (call) => {
+      // Twice nothing could be read, and once only something older.
+      begun[0]?.noteReading(only(file), [undefined, undefined, read, readOf(file)][call - 1]);
+    });
+    begun.push(rig.watch);
+    await put(file, '1');
+    await rig.reached(4);
+    for (let look = 0; look < 3; look += 1) await rig.watch.check();
+    expect(rig.calls()).toBe(4);
+  });
+
+  it('of what was named and not there are told when it appears', async () => {
+    const [file, secret, other] = ['gateway.yaml', 'secret', 'other'].map((name) => join(folder, name)) as [
+      string,
+      string,
+      string,
+    ];
+    await put(file, '0');
+    const { watch, calls } = await watchOver(only(file), NEVER_MS);
+    const noting = noteReads(DISK_FILES);
+    noting.files.readFile(file);
+    expect(() => noting.files.readFile(secret)).toThrow();
+    expect(() => noting.files.listFolder(other)).toThrow();
+    watch.noteReading({ files: [file, secret], folders: [{ path: other, suffix: '' }] }, noting.read);
+    await watch.check();
+    expect(calls()).toBe(0);
+    await put(secret, 'a');
+    await watch.check();
+    expect(calls()).toBe(1);
+    await mkdir(other);
+    await watch.check();
+    expect(calls()).toBe(2);
   });
 
   describe('since the files were read, before they were watched', () => {
