@@ -18,7 +18,8 @@ import { isListedFor, protocolForUpstream } from '../protocol/versions/negotiati
 import { perListedEra, SESSION_VERSIONS, TASK_SESSION_VERSION } from '../protocol/versions/revisions.js';
 import { PLAIN_SESSION, SESSION } from '../protocol/versions/session.js';
 import { STATELESS } from '../protocol/versions/stateless.js';
-import type { Aggregate, Snapshot } from '../proxy/ports.js';
+import type { Aggregate, Snapshot, TraceTerms } from '../proxy/ports.js';
+import { createRate } from '../state/bounds.js';
 import type { UpstreamRuntime } from '../upstream/runtimes.js';
 import type { Version } from './config-version.js';
 
@@ -146,11 +147,34 @@ function buildSnapshot(
   };
 }
 
+/** One for each version, because all requests under it share a bound. */
+const traceTerms = new WeakMap<Settings, TraceTerms>();
+
 /** How requests are traced; undefined if they are not. */
-function traceTermsOf({ tracing, issuers }: Settings): Snapshot['tracing'] {
+function traceTermsOf(settings: Settings): TraceTerms | undefined {
+  const { tracing } = settings;
   if (tracing === undefined) return undefined;
-  const trusted = [...issuers.values()].filter(({ traceContext }) => traceContext === 'continued');
-  return { sampling: tracing.sampling, trusted: new Set(trusted.map(({ name }) => name)) };
+  const known = traceTerms.get(settings);
+  if (known !== undefined) return known;
+  const { sampling, callerSampledPerSecond } = tracing;
+  const issuers = [...settings.issuers.values()];
+  const marking = issuers.filter(({ traceContext }) => traceContext === 'continued-with-sampling');
+  const trusted = issuers.filter(({ traceContext }) => traceContext !== 'replaced');
+  const rate = createRate({ burst: callerSampledPerSecond, perSecond: callerSampledPerSecond }, () =>
+    performance.now(),
+  );
+  const terms: TraceTerms = {
+    sampling,
+    trusted: new Set(trusted.map(({ name }) => name)),
+    mayMark: new Set(marking.map(({ name }) => name)),
+    takeMarked() {
+      if (rate.left() < 1) return false;
+      rate.spend(1);
+      return true;
+    },
+  };
+  traceTerms.set(settings, terms);
+  return terms;
 }
 
 /** What is mended in arguments; undefined if nothing is. */

@@ -33,6 +33,8 @@ const CALLER_PURPOSE = 'trace-caller';
 const SPAN_ID_BYTES = 8;
 /** Nothing in the body of a response is read. */
 const NO_BODY = 0;
+/** Whose key is that of no receiver. */
+const NO_RECEIVER = { sampling: 0, callerSampledPerSecond: 0 };
 /** What would fail again in the same way. */
 const LASTING: ReadonlySet<string> = new Set(['refused-address', 'redirect', 'invalid']);
 
@@ -72,7 +74,7 @@ export function createTraceExport(ports: TraceExportPorts): TraceExport {
   return {
     add: ({ record, totalMs }) => current?.spans.add(record, totalMs),
     use(settings) {
-      const { sampling: _, ...receiver } = settings ?? { sampling: 0 };
+      const { sampling: _, callerSampledPerSecond: __, ...receiver } = settings ?? NO_RECEIVER;
       const key = JSON.stringify(receiver);
       if (current?.key === key) return;
       void current?.close();

@@ -140,6 +140,8 @@ export type RequestRecord = {
   isDecisionWritten?: boolean;
   /** The audit had no room for the line of the decision, so that the outcome has to say all of it. */
   isDecisionLost?: boolean;
+  /** Only its parts were decided, each in a record of its own. */
+  isDivided?: boolean;
   /** Refusals before this one, at the edge, that the audit has only counted. */
   suppressed?: number;
   /** For the record alone: whoever acts for the caller has the principal from the request. */

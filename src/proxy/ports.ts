@@ -64,6 +64,10 @@ export type TraceTerms = {
   readonly sampling: number;
   /** Names of the issuers whose callers' traces are continued. */
   readonly trusted: ReadonlySet<string>;
+  /** Names of those among them whose callers may mark a trace to be exported. */
+  readonly mayMark: ReadonlySet<string>;
+  /** Takes one such request from their bound; false if it is used up. */
+  readonly takeMarked: () => boolean;
 };
 
 /** One version of what is in force for an upstream. A request is decided under one snapshot throughout. */

@@ -48,7 +48,7 @@ import {
   refreshSnapshot,
   type VerifiedCall,
 } from './request-context.js';
-import { continueTrace } from './trace.js';
+import { continueTrace, leaveCallersTrace } from './trace.js';
 
 /**
  * The content of a message that the argument guard inspects. Values that the gateway sealed and the client only
@@ -71,7 +71,9 @@ function noteWait<T>(call: RequestContext, value: T | Promise<T>): T | Promise<T
 
 /** Picks up listings and reloads that finished during a wait, so that freshness is read as of now. */
 function refreshAfterWait(call: RequestContext<'upstreams'>): void {
-  if (call.hasWaited === true) refreshSnapshot(call);
+  if (call.hasWaited !== true) return;
+  refreshSnapshot(call);
+  leaveCallersTrace(call);
 }
 
 /** The versions that are decided under, even if newer ones are in force when the record is written. */

@@ -1,11 +1,13 @@
 // The trace of a request: whose ids it has, what it is linked to, and under which it goes on to the upstream. The trace of
 // a caller is continued where its issuer is trusted to name one. Elsewhere the request begins a trace of its own, with a
 // link to the caller's; so it does before an upstream where a flow ends, because an id that its caller chose could
-// carry what the flow keeps from it. Nothing of this runs while tracing is not configured. docs/reference/traces.md.
+// carry what the flow keeps from it. What is exported is up to the configuration: the mark of a caller counts only where
+// its issuer is trusted with that too, and within a bound. Nothing of this runs while tracing is not configured.
+// docs/reference/traces.md.
 
 import { randomBytes } from 'node:crypto';
 import { type AuthorizedRequest, replaceAdmitted } from '../policy/obligations.js';
-import type { Principal } from '../policy/principal.js';
+import type { Caller, Principal } from '../policy/principal.js';
 import { fold, type RequestRecord } from '../policy/record.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import {
@@ -36,8 +38,8 @@ export function beginTrace({ incoming, record }: Traced, { sampling }: TraceTerm
  */
 export function continueTrace(
   { incoming, record }: Traced,
-  principal: Pick<Principal, 'issuer'>,
-  { sampling, trusted }: TraceTerms,
+  { issuer }: Pick<Principal, 'issuer'>,
+  terms: TraceTerms,
   { inMeta, snapshot }: { readonly inMeta?: Json | undefined; readonly snapshot?: Snapshot } = {},
 ): void {
   const { partOf, isPassedOn = false } = incoming.trace ?? {};
@@ -46,8 +48,41 @@ export function continueTrace(
   const named = ofMessage ?? ofHeader;
   const isFree = snapshot === undefined || !endsFlow(snapshot);
   const links = linksTo(ofMessage, ofHeader);
-  const isContinued = named !== undefined && isFree && trusted.has(principal.issuer);
-  fold(record, { trace: isContinued ? callersTrace(named, links) : ownTrace(sampling, partOf, isFree, links) });
+  const isContinued = named !== undefined && isFree && terms.trusted.has(issuer);
+  const trace = isContinued
+    ? callersTrace(named, isExported({ incoming, record }, named, issuer, terms), links)
+    : ownTrace(terms.sampling, partOf, isFree, links);
+  fold(record, { trace });
+}
+
+/**
+ * Whether a trace of a caller is exported: as it is marked where its issuer is trusted with that, and otherwise as was
+ * chosen when the request came. The id decides nothing, because the caller has chosen it.
+ */
+function isExported({ record }: Traced, named: TraceParent, issuer: string, terms: TraceTerms): boolean {
+  const { trace } = record;
+  if (!terms.mayMark.has(issuer)) return trace?.isSampled ?? isChosen(newId(TRACE_ID_BYTES), terms.sampling);
+  // What header and message name of one request is taken from the bound once.
+  return named.isSampled && ((trace?.isCallers === true && trace.isSampled) || terms.takeMarked());
+}
+
+/**
+ * Begins a trace of the gateway in place of its caller's, where a reload has brought a flow that ends at the upstream while
+ * the request waited.
+ */
+export function leaveCallersTrace(call: {
+  readonly record: RequestRecord;
+  readonly snapshot: Snapshot;
+  caller?: Caller;
+}): void {
+  const { record, snapshot, caller } = call;
+  const { trace } = record;
+  if (trace?.isCallers !== true || !endsFlow(snapshot)) return;
+  const { traceId, parentId } = trace;
+  const parent = parentId === undefined ? undefined : { traceId, spanId: parentId };
+  const own = rootTrace(snapshot.tracing?.sampling ?? 0, linksTo(parent, ...trace.links));
+  fold(record, { trace: own });
+  if (caller !== undefined) call.caller = { ...caller, traceparent: traceparentOf(own) };
 }
 
 /** A trace under an id of the gateway's, or of a caller's that the request above has. */
@@ -88,7 +123,7 @@ function partTrace({ traceId, spanId, isSampled, isCallers }: TraceContext, link
   return { ...newSpans(traceId), parentId: spanId, isSampled, isCallers, links };
 }
 
-function callersTrace({ traceId, spanId, isSampled }: TraceParent, links: readonly TraceLink[]): TraceContext {
+function callersTrace({ traceId, spanId }: TraceParent, isSampled: boolean, links: readonly TraceLink[]): TraceContext {
   const others = links.filter((link) => link.spanId !== spanId || link.traceId !== traceId);
   return { ...newSpans(traceId), parentId: spanId, isSampled, isCallers: true, links: others };
 }
@@ -121,7 +156,7 @@ function newId(bytes: number): string {
   return pool.toString('hex', used - bytes, used);
 }
 
-/** The last digits, which are random in ids of any origin, decide. */
+/** The last digits of an id of the gateway's decide. */
 const DECIDING_DIGITS = 8;
 const DECIDING_RANGE = 16 ** DECIDING_DIGITS;
 

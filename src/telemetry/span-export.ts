@@ -109,6 +109,7 @@ export function createSpanExport(ports: SpanExportPorts): SpanExport {
         while (queue.length > 0 && failure === undefined) await sendBatch();
       })();
       await Promise.race([last, pause(CLOSE_WITHIN_MS)]);
+      if (queue.length > 0) emit('spans', { outcome: 'dropped', count: queue.length });
       queue = [];
     },
   };

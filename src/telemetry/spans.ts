@@ -44,11 +44,11 @@ export function spansOf(record: RequestRecord, totalMs: number, ports: SpanPorts
 }
 
 function serverSpan(record: RequestRecord, trace: TraceContext, totalMs: number, { hashCaller }: SpanPorts): Span {
-  const { id, partOf, principal, decision, args, result, httpMethod, aggregate } = record;
+  const { id, partOf, principal, decision, args, result, httpMethod, aggregate, isDivided } = record;
   const { traceId, spanId, parentId, links } = trace;
   return {
     ...{ name: nameOf(record), kind: 'server', traceId, spanId, parentId, links },
-    ...{ startedAt: record.receivedAt, ms: totalMs, error: errorType(record) },
+    ...{ startedAt: record.receivedAt, ms: totalMs, error: isDivided === true ? '' : errorType(record) },
     attributes: {
       ...subjectOf(record),
       'mcp.protocol.version': record.client.version,
@@ -59,8 +59,8 @@ function serverSpan(record: RequestRecord, trace: TraceContext, totalMs: number,
       'sallyport.endpoint': aggregate,
       'sallyport.decision.id': id,
       'sallyport.decision.part_of': partOf,
-      'sallyport.decision.verdict': decision.verdict,
-      'sallyport.decision.stage': decision.action === 'forwarded' ? undefined : decision.stage,
+      'sallyport.decision.verdict': isDivided === true ? undefined : decision.verdict,
+      'sallyport.decision.stage': decision.action === 'forwarded' || isDivided === true ? undefined : decision.stage,
       'sallyport.decision.reason': decision.reasons[0],
       'sallyport.arguments.size': args?.bytes,
       'sallyport.result.size': result.bytes,

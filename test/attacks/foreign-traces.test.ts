@@ -69,7 +69,7 @@ describe('a trace that a caller names', () => {
     expectOwn();
   });
 
-  it('[TRC-08] carries nothing on beside its ids, however long and in whatever case it is spelt', async () => {
+  it('[TRC-08, X-97] carries nothing on beside its ids, however long and in whatever case it is spelt', async () => {
     const text = 'carried-by-a-trace'.repeat(MEGABYTE / 18 / 6);
     const meta = { tracestate: `a=${text}`, baggage: `b=${text}`, Baggage: text, TraceState: text, Traceparent: text };
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' }, meta);

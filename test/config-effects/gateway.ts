@@ -10,7 +10,9 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'tracing.otlp.plaintext': 'unit/config/checks/tracing.test.ts > reaches a private network by plain http',
   'tracing.otlp.ca': 'integration/trace-export.test.ts > whose certificate another authority signed',
   'tracing.otlp.timeout': 'attacks/foreign-traces.test.ts > delays no call, and the control says so',
-  'tracing.sampling': 'integration/trace-export.test.ts > for the share of the traces',
+  'tracing.sampling': 'integration/trace-export.test.ts > for the share that is configured',
+  'tracing.callerSampledPerSecond':
+    'integration/trace-export.test.ts > whose issuer is trusted with it, within a bound',
   'tracing.callers': 'integration/trace-export.test.ts > tell callers apart by a keyed hash',
 
   'listeners.data.host': 'system/listeners.test.ts > is on its host alone',

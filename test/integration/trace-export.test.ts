@@ -192,6 +192,8 @@ describe('[TRC-07] an endpoint', () => {
     const servers = spans.filter(({ kind }) => kind === SERVER);
     const [root] = servers.filter(({ parentSpanId }) => parentSpanId === undefined);
     expect(root?.attributes).toMatchObject({ 'mcp.method.name': 'tools/list', 'sallyport.upstream': 'all' });
+    // Its parts were decided, and it was not.
+    expect(root?.attributes).not.toHaveProperty('sallyport.decision.verdict');
     const parts = servers.filter(({ parentSpanId }) => parentSpanId === root?.spanId);
     expect(parts.map(({ attributes }) => attributes['sallyport.upstream']).sort()).toEqual(['left', 'right']);
     expect(spans.filter(({ kind }) => kind === CLIENT)).toHaveLength(2);
@@ -217,14 +219,20 @@ describe('[TRC-06] what is exported', () => {
     );
   });
 
-  it('is chosen for the share of the traces that is configured, or as a caller says whose trace is continued', async () => {
-    const more = tracingTo(receiver).replace('sampling: 1', 'sampling: 0');
-    const issuer = ['algorithms: [ES256, RS256]', 'traceContext: continued'];
+  it('[TRC-10, X-97] is chosen for the share that is configured, or as a caller says whose issuer is trusted with it, within a bound', async () => {
+    const more = tracingTo(receiver).replace('sampling: 1', 'sampling: 0, callerSampledPerSecond: 1');
+    const issuer = ['algorithms: [ES256, RS256]', 'traceContext: continued-with-sampling'];
     await withGateway({ more, issuer }, async (rig: AttackRig) => {
       const own = await call(rig);
       const marked = `00-${'d4'.repeat(16)}-${'e5'.repeat(8)}-01`;
-      await call(rig, { traceparent: marked });
-      await expect.poll(serverSpans, PATIENT).toHaveLength(1);
+      const startedMs = performance.now();
+      for (let count = 0; count < 8; count += 1) await call(rig, { traceparent: marked });
+      const seconds = (performance.now() - startedMs) / 1_000;
+      const flags = rig.upstream.uses().map(({ headers }) => headers['traceparent']?.slice(-2));
+      expect(flags.slice(0, 2)).toEqual(['00', '01']);
+      const exported = flags.filter((flag) => flag === '01').length;
+      expect(exported).toBeLessThanOrEqual(1 + seconds);
+      await expect.poll(serverSpans, PATIENT).toHaveLength(exported);
       expect(serverSpans()[0]).toMatchObject({ traceId: 'd4'.repeat(16), parentSpanId: 'e5'.repeat(8) });
       // What is not exported is in the records and goes on all the same.
       const [line] = await linesOf(rig.gateway, decisionOf(own).id, 2);

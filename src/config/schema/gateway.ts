@@ -205,8 +205,8 @@ export const ISSUER = record('One authorization server.', {
     { default: {} },
   ),
   traceContext: oneOfStrings(
-    'What becomes of a trace (`traceparent`) that callers of this issuer name, where `tracing` is configured: it is `replaced` by one of the gateway that links to it, or `continued`. Before an upstream where a flow ends it is always replaced.',
-    ['replaced', 'continued'],
+    'What becomes of a trace (`traceparent`) that callers of this issuer name, where `tracing` is configured: it is `replaced` by one of the gateway that links to it, `continued`, or `continued-with-sampling`: continued, and exported if its sampled flag says so, within `tracing.callerSampledPerSecond`. Before an upstream where a flow ends it is always replaced.',
+    ['replaced', 'continued', 'continued-with-sampling'],
     { default: 'replaced' },
   ),
   scopeHierarchy: named(
@@ -574,8 +574,13 @@ export const TRACING = record(
       maximum: 1,
       default: 0.01,
       description:
-        'Share of the traces that are exported. Where the trace of a caller is continued, its own mark decides instead.',
+        'Share of the requests whose spans are exported. Where the trace of a caller is `continued-with-sampling`, its sampled flag decides instead.',
     }),
+    callerSampledPerSecond: count(
+      'The most requests a second that are exported because the sampled flag of a trace that is `continued-with-sampling` says so; further ones are not exported.',
+      { min: 1, max: 1_000 },
+      10,
+    ),
     callers: oneOfStrings(
       'Whether spans tell callers apart: with `hashed` by `user.hash`, a keyed hash of issuer and subject.',
       ['none', 'hashed'],

@@ -88,8 +88,8 @@ function endSpan({ record, admitted, ports }: AggregateContext): void {
   fold(record, {
     client: { era: admitted?.protocol.era, version: admitted?.version },
     target: admitted && targetFacts(admitted),
-    decision: { verdict: 'allow', action: 'forwarded', stage: 'record' },
   });
+  record.isDivided = true;
   ports.audit.endSpan(record);
 }
 

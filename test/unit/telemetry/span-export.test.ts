@@ -84,4 +84,15 @@ describe('[TRC-09] the export of spans', () => {
     await spans.close();
     expect(bodies).toHaveLength(1);
   });
+
+  it('counts what it has not sent when it is closed as dropped', async () => {
+    const { spans, count } = open(async () => ({ ok: true, status: 503 }));
+    for (let at = 0; at < 2_000; at += 1) spans.add(sampleRecord({ trace: TRACE }), 5);
+    await pass(1_000);
+    const closed = spans.close();
+    await pass(2_000);
+    await closed;
+    expect(count('failed')).toBe(1_024);
+    expect(count('dropped') + count('failed')).toBeGreaterThanOrEqual(2_000);
+  });
 });
