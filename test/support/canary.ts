@@ -38,12 +38,25 @@ export function partsOf(token: string): ReadonlySet<string> {
   const segments = token.split('.');
   const core = (segments.length === 3 ? segments[2] : undefined) ?? token;
   const parts = new Set<string>();
-  for (const form of [core, Buffer.from(core).toString('hex'), ...encodedForms(core)])
-    for (let at = 0; at + PART_CHARACTERS <= form.length; at += 1) {
-      const part = form.slice(at, at + PART_CHARACTERS);
-      if (new Set(part).size >= MIN_DIFFERENT) parts.add(part);
-    }
+  for (const form of [core, Buffer.from(core).toString('hex'), ...encodedForms(core)]) addVaried(form, parts);
   return parts;
+}
+
+/** Adds the parts of a text that have enough different characters, which are counted as the part moves on. */
+function addVaried(form: string, parts: Set<string>): void {
+  const counts = new Map<string, number>();
+  const count = (at: number, by: 1 | -1): void => {
+    const character = form.charAt(at);
+    const left = (counts.get(character) ?? 0) + by;
+    if (left === 0) counts.delete(character);
+    else counts.set(character, left);
+  };
+  for (let at = 0; at < form.length; at += 1) {
+    count(at, 1);
+    if (at >= PART_CHARACTERS) count(at - PART_CHARACTERS, -1);
+    if (at + 1 >= PART_CHARACTERS && counts.size >= MIN_DIFFERENT)
+      parts.add(form.slice(at + 1 - PART_CHARACTERS, at + 1));
+  }
 }
 
 /** Base64 of a text looks otherwise at each of three places within what is encoded. */

@@ -20,7 +20,7 @@ import { writeLock } from '../../src/pins/lock.js';
 import { readLock } from '../../src/pins/lock-reader.js';
 import type { Reason } from '../../src/policy/reasons.js';
 import { createLog } from '../../src/telemetry/log.js';
-import { readAudit } from './audit-chain.js';
+import { followAudit } from './audit-chain.js';
 import { canary } from './canary.js';
 import { onlyIn, type UpstreamEra } from './hostile-acts.js';
 import { type HostileUpstream, startHostileUpstream } from './hostile-upstream.js';
@@ -259,6 +259,10 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
   const { gateway } = started;
   canary.watchGateway(...gateway.listening.map(({ port }) => port));
   const url = (upstream: string): string => `${publicUrl}/${upstream}`;
+  const audit = followAudit(join(folder, 'audit.jsonl'), () => {
+    const complete = createEventJoiner();
+    return (line) => complete(JSON.parse(line), line.length).record as AuditLine;
+  });
   return {
     folder,
     publicUrl,
@@ -268,15 +272,7 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
     url,
     token: (upstream, claims) =>
       issuer.mint(`${publicUrl}${options.publicPath ?? ''}/${upstream}`, claims === undefined ? {} : { claims }),
-    async audit() {
-      const text = await readAudit(join(folder, 'audit.jsonl'));
-      const complete = createEventJoiner();
-      // What stands behind the last line end is still being written.
-      return text
-        .split('\n')
-        .slice(0, -1)
-        .map((line) => complete(JSON.parse(line), line.length).record as AuditLine);
-    },
+    audit: async () => audit(),
     log: () => logged,
     metrics: async () => (await fetch(`http://127.0.0.1:${ops}/metrics`)).text(),
     writePolicy,
