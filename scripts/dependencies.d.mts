@@ -12,6 +12,8 @@ export type Run = (
 ) => Promise<number>;
 
 export function isInstalled(root: string): boolean;
+export function digestOfSources(root: string, names?: readonly string[]): string;
+export function isBuilt(root: string): boolean;
 export const runProgram: Run;
 export function prepare(
   root: string,

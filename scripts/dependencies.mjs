@@ -1,11 +1,12 @@
 // Prepares a fresh clone with only Node and npm: installs the locked dependencies if they are missing or older
-// than the lock file, and builds. Plain JavaScript, because it must run without dependencies. Never installs
-// anything that the lock file does not name.
+// than the lock file, and builds unless the build is of these very sources. Plain JavaScript, because it must run without
+// dependencies. Never installs anything that the lock file does not name.
 
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { refuseNode } from './node-version.mjs';
 
 const SIGNAL_EXIT_BASE = 128;
@@ -28,6 +29,37 @@ function isSameLock(root, marker) {
   return Object.entries(wanted).every(
     ([path, entry]) => path === '' || entry.optional === true || present[path]?.version === entry.version,
   );
+}
+
+/** Says of which sources `dist/` is; no part of the package. */
+const BUILD_MARKER = '.sources';
+/** What a build depends on besides the sources: its options, and the version of the compiler. */
+const BUILT_FROM = ['tsconfig.json', 'package.json', 'package-lock.json'];
+
+function filesBelow(folder) {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+}
+
+/** Of the sources, and of the files with these names. */
+export function digestOfSources(root, names = BUILT_FROM) {
+  const digest = createHash('sha256');
+  const below = existsSync(join(root, 'src')) ? filesBelow(join(root, 'src')) : [];
+  for (const file of [...names.map((name) => join(root, name)).filter(existsSync), ...below.sort()])
+    digest.update(`${relative(root, file)}\0${statSync(file).size}\0`).update(readFileSync(file));
+  return digest.digest('hex');
+}
+
+/** True if `dist/` is the build of the sources as they are, and nothing has been written there since. */
+export function isBuilt(root) {
+  const dist = join(root, 'dist');
+  const marker = join(dist, BUILD_MARKER);
+  if (!existsSync(marker) || readFileSync(marker, 'utf8') !== digestOfSources(root)) return false;
+  const built = filesBelow(dist);
+  const madeAt = statSync(marker).mtimeMs;
+  const compiled = filesBelow(join(root, 'src')).filter((file) => file.endsWith('.ts'));
+  const wanted = compiled.map((file) => join(dist, relative(join(root, 'src'), file).replace(/ts$/, 'js')));
+  return built.every((file) => statSync(file).mtimeMs <= madeAt) && wanted.every((file) => built.includes(file));
 }
 
 /**
@@ -96,7 +128,7 @@ function installEnvironment(env) {
 }
 
 /**
- * Installs what is missing, then builds. Resolves with 0, or with the exit code of the step that failed.
+ * Installs what is missing, then builds if the build is not that of the sources. Resolves with 0, or with the exit code of the step that failed.
  * `run` starts a program; it is a parameter so that the order of the steps can be tested.
  */
 export async function prepare(root, { run = runProgram, env = process.env, say = console.error } = {}) {
@@ -107,8 +139,15 @@ export async function prepare(root, { run = runProgram, env = process.env, say =
   }
   const installed = await install(root, { run, env, say });
   if (installed !== 0) return installed;
+  return isBuilt(root) ? 0 : build(root, { run, say });
+}
+
+async function build(root, { run, say }) {
   say('Building.');
-  return run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc')], {
-    cwd: root,
-  });
+  const sources = digestOfSources(root);
+  const code = await run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc')], { cwd: root });
+  // A source that changed meanwhile may be in the build or not.
+  if (code === 0 && existsSync(join(root, 'dist')) && digestOfSources(root) === sources)
+    writeFileSync(join(root, 'dist', BUILD_MARKER), sources);
+  return code;
 }

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { isInstalled, prepare, runProgram } from '../../../scripts/dependencies.mjs';
+import { isBuilt, isInstalled, prepare, type Run, runProgram } from '../../../scripts/dependencies.mjs';
 import { refuseNode } from '../../../scripts/node-version.mjs';
 
 let root: string;
@@ -54,6 +54,43 @@ describe('a fresh clone', () => {
     expect(isInstalled(root)).toBe(false);
     writeMarker('1.0.0', 3_600);
     expect(isInstalled(root)).toBe(true);
+  });
+
+  it('[D-12] is not built again while the build is of its sources, and nothing wrote there since', async () => {
+    writeMarker('1.0.0', -5);
+    mkdirSync(join(root, 'src'));
+    const write = (name: string, text: string) => writeFileSync(join(root, name), text);
+    write('src/main.ts', 'export {};');
+    write('src/scan.wat', '(module)');
+    const run: Run = async () => {
+      commands.push('build');
+      mkdirSync(join(root, 'dist'), { recursive: true });
+      write('dist/main.js', 'export {};');
+      return 0;
+    };
+    const changes: readonly (() => void)[] = [
+      () => write('src/main.ts', 'export const a = 1;'),
+      () => write('tsconfig.json', '{}'),
+      () => rmSync(join(root, 'dist/main.js')),
+      () => utimesSync(join(root, 'dist/main.js'), Date.now() / 1000 + 5, Date.now() / 1000 + 5),
+      () => utimesSync(join(root, 'src/main.ts'), 1, 1),
+    ];
+    const built: boolean[] = [];
+    for (const change of [() => undefined, ...changes]) {
+      await prepare(root, { run, say: () => undefined });
+      expect([isBuilt(root), isBuilt(`${root}/`)]).toEqual([true, true]);
+      change();
+      built.push(isBuilt(root));
+    }
+    // Times of sources prove nothing: a copy of other sources may be older.
+    expect(built).toEqual([true, false, false, false, false, true]);
+    expect(commands).toHaveLength(5);
+  });
+
+  it('[D-12] is built again after a build that failed', async () => {
+    writeMarker('1.0.0', -5);
+    for (const code of [1, 0]) await prepare(root, { run: recorder({ build: code }), say: () => undefined });
+    expect(commands).toEqual(['build', 'build']);
   });
 
   it('[D-12] stops at the step that fails, with its code', async () => {
