@@ -3,6 +3,7 @@
 // default profile, audit in a file. The route asks for no token, because the suite cannot send one.
 
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -12,7 +13,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { TEMPLATE } from './fixture/content.ts';
 
 const MAIN = join(import.meta.dirname, '../dist/main.js');
-const READY_TRIES = 100;
+/** A minute: other tests run beside. */
+const READY_TRIES = 600;
 const READY_PAUSE_MS = 100;
 const STOP_TIMEOUT_MS = 10_000;
 const ARMED = /^sallyport_control_state\{control="([^"]+)",state="armed"\} ([01])$/gm;
@@ -31,7 +33,7 @@ type Ended = { readonly code: number | null; readonly output: string };
 /** Starts it. `node` is the Node that runs it, which need not be the one that runs the suite. */
 export async function startGateway(node: string, upstreamUrl: string): Promise<GatewayUnderTest> {
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-conformance-'));
-  const [data, ops] = [await findFreePort(), await findFreePort()];
+  const [data, ops] = [await findFreePort(10_000, 11_000), await findFreePort(11_000, 12_000)];
   const file = join(folder, 'gateway.yaml');
   await mkdir(join(folder, 'policies/pins'), { recursive: true });
   await writeFile(file, gatewayText(upstreamUrl, data, ops));
@@ -136,13 +138,17 @@ async function stop(child: ChildProcess): Promise<void> {
   clearTimeout(timer);
 }
 
-function findFreePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer().once('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
-      const address = probe.address();
-      const port = typeof address === 'object' && address !== null ? address.port : 0;
-      probe.close(() => resolve(port));
-    });
+/** A port that is free now. Both ranges are below those of other tests and of outgoing connections, which run beside. */
+async function findFreePort(from: number, below: number): Promise<number> {
+  for (;;) {
+    const port = randomInt(from, below);
+    if (await isFree(port)) return port;
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer().once('error', () => resolve(false));
+    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
   });
 }
