@@ -28,6 +28,8 @@ export default defineConfig({
     setupFiles: [...['canary-watch', 'recheck-watch', 'generated-inputs'].map((name) => `test/support/${name}.ts`)],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // What a module is transformed to depends on its text alone: projects and runs share it.
+    experimental: { fsModuleCache: true },
     pool: 'forks',
     maxWorkers: 2,
     // What must come is waited for with patience; a busy machine is no failure.

@@ -7,6 +7,8 @@ export default defineConfig({
     include: ['test/system/**/*.test.ts'],
     testTimeout: 300_000,
     hookTimeout: 600_000,
+    // What a module is transformed to depends on its text alone: projects and runs share it.
+    experimental: { fsModuleCache: true },
     pool: 'forks',
     maxWorkers: 1,
     fileParallelism: false,
