@@ -17,13 +17,13 @@ const MAIN = join(import.meta.dirname, '../dist/main.js');
 const READY_TRIES = 600;
 const READY_PAUSE_MS = 100;
 const STOP_TIMEOUT_MS = 10_000;
-const ARMED = /^sallyport_control_state\{control="([^"]+)",state="armed"\} ([01])$/gm;
+const UNARMED = /^sallyport_controls\{control="([^"]+)",state="(?:degraded|off)"\} (\d+)$/gm;
 
 export type GatewayUnderTest = {
   readonly url: string;
   /** Lines of the audit files so far. */
   countAudited(): Promise<number>;
-  /** Controls that are not armed now, by the gateway's own account. */
+  /** Kinds of controls of which one is not armed now, by the gateway's own account. */
   listUnarmed(): Promise<readonly string[]>;
   close(): Promise<void>;
 };
@@ -124,9 +124,9 @@ async function waitUntilReady(child: ChildProcess, url: string): Promise<void> {
 
 async function readUnarmed(url: string): Promise<readonly string[]> {
   const text = await (await fetch(url)).text();
-  const armed = [...text.matchAll(ARMED)];
-  if (armed.length === 0) throw new Error('the gateway tells of no controls');
-  return armed.flatMap(([, control = '', value]) => (value === '1' ? [] : [control]));
+  const counts = [...text.matchAll(UNARMED)];
+  if (counts.length === 0) throw new Error('the gateway tells of no controls');
+  return counts.flatMap(([, control = '', count]) => (count === '0' ? [] : [control]));
 }
 
 async function stop(child: ChildProcess): Promise<void> {

@@ -12,7 +12,7 @@ import { blockPin } from '../src/pins/approval.js';
 import { writeLock } from '../src/pins/lock.js';
 import { readLock } from '../src/pins/lock-reader.js';
 import { readAudit } from './support/audit-chain.js';
-import { ALLOW_ALL, type AuditLine, startTestGateway } from './support/gateway.js';
+import { ALLOW_ALL, type AuditLine, type RunningGateway, startTestGateway } from './support/gateway.js';
 import { readPaths, readPublicSurface, renderSurface } from './support/public-surface.js';
 import { isChained, playTour, renderTour } from './support/tour-record.js';
 import { requestStateless } from './support/wire-client.js';
@@ -27,6 +27,14 @@ async function compare(name: string, text: string): Promise<void> {
     await writeFile(file, text);
   }
   expect(text.split('\n')).toEqual((await readFile(file, 'utf8')).split('\n'));
+}
+
+async function namesOfControls(gateway: RunningGateway, adminToken: string): Promise<readonly string[]> {
+  const port = gateway.gateway.listening.find(({ listener }) => listener === 'admin')?.port;
+  const headers = { authorization: `Bearer ${adminToken}` };
+  const response = await fetch(`http://127.0.0.1:${port}/api/controls`, { headers });
+  const { controls } = (await response.json()) as { readonly controls: readonly { readonly control: string }[] };
+  return controls.map(({ control }) => control);
 }
 
 function typesOf(audit: readonly AuditLine[]): readonly string[] {
@@ -79,10 +87,9 @@ admin: {breakGlass: {token: {env: ADMIN_TOKEN}}}`,
       .split('\n')
       .slice(0, -1)
       .map((line) => JSON.parse(line) as AuditLine);
+    const names = await namesOfControls(gateway, adminToken);
     await gateway.close();
     await desk.close();
-    const controls = [...metrics.matchAll(/^sallyport_control_state\{control="([^"]+)"/gm)];
-    const names = [...new Set(controls.map(([, name]) => name ?? ''))].sort();
     const surface = await readPublicSurface(names, audit, paths);
     const served = [...metrics.matchAll(/^# TYPE ((?:mcp|sallyport)_\w+) (\w+)$/gm)];
     expect(Object.fromEntries(served.map(([, name, type]) => [name, type]))).toEqual(

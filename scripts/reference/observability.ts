@@ -45,7 +45,7 @@ ${GENERATED}
 
 The ops listener serves these metrics at \`/metrics\` in the Prometheus text format, together with those of the process (\`process_*\`, \`nodejs_*\`).
 
-Label values come from the configuration, the method table and the pins, never from the wire: any other value counts as \`${OTHER}\`. Beyond \`metrics.maxSeries\` combinations of label values of one metric, further ones count as \`${OTHER}\` too.
+Label values come from the configuration, the method table and the pins, never from the wire: any other value counts as \`${OTHER}\`. Beyond \`metrics.maxSeries\` combinations of label values of one metric, further ones count as \`${OTHER}\` too, except in \`sallyport_controls\`, which counts every control, however many upstreams there are.
 
 ${table(['Metric', 'Kind', 'Labels', 'Meaning'], rows)}
 

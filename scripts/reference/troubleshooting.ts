@@ -363,7 +363,7 @@ sallyport audit show "$DECISION_ID" .                    # everything about one 
 sallyport audit query --reason token-audience --since 30m .
 \`\`\`
 
-If nothing was refused but something seems wrong, look at \`sallyport_control_state\` and [what to watch](observability.md). [The table of reasons](../reference/reasons.md) has statuses and codes.
+If nothing was refused but something seems wrong, look at \`sallyport_controls\` and [what to watch](observability.md). [The table of reasons](../reference/reasons.md) has statuses and codes.
 
 ${STAGE_TITLES.map(section).join('\n')}`;
 }

@@ -14,6 +14,8 @@ export type MetricRow = {
   readonly labels: readonly string[];
   /** Upper bounds in seconds. */
   readonly buckets?: readonly number[];
+  /** The code alone says which values its labels have, so that the cap of series is not for it. */
+  readonly isBounded?: true;
 };
 
 /** Buckets that OpenTelemetry recommends for the duration of MCP operations, in seconds. */
@@ -215,10 +217,11 @@ export const METRICS = {
     help: 'Spans by outcome: `exported`, `failed`, or `dropped` because too many waited.',
     labels: ['outcome'],
   },
-  sallyport_control_state: {
+  sallyport_controls: {
     kind: 'gauge',
-    help: '1 for the current state of a control, 0 for the other states.',
+    help: 'Number of controls of a kind by state: armed, degraded (weaker than configured), or off. `/api/controls` and the log name each and say why.',
     labels: ['control', 'state'],
+    isBounded: true,
   },
   sallyport_build_info: {
     kind: 'gauge',

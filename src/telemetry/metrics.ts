@@ -92,11 +92,11 @@ function createHistogram(name: string, bounds: readonly number[], labels: Value[
 
 /**
  * Creates and registers the family of a metric: one series for each set of label values, created once and found by one
- * joined key. Beyond `maxSeries` everything counts under `_OTHER`. Values are not checked here. prom-client's own
+ * joined key. Beyond `maxSeries` everything counts under `_OTHER`, unless the code bounds the labels. Values are not checked here. prom-client's own
  * metrics look up a series by its labels at every write (docs/reference/performance.md); these are read at each scrape.
  */
 export function createFamily(name: string, row: MetricRow, registry: Registry, maxSeries: number): Family {
-  const { kind: type, help } = row;
+  const { kind: type, help, isBounded = false } = row;
   const series = new Map<string, Series>();
   const other = row.labels.map(() => OTHER);
 
@@ -105,7 +105,7 @@ export function createFamily(name: string, row: MetricRow, registry: Registry, m
     const known = series.get(key);
     if (known !== undefined) return known;
     // The last series below the cap is the one for all others.
-    const isFull = series.size >= maxSeries - 1 && values.length > 0 && values !== other;
+    const isFull = !isBounded && series.size >= maxSeries - 1 && values.length > 0 && values !== other;
     if (isFull) return find(other);
     const labels = Object.fromEntries(row.labels.map((label, at) => [label, values[at] ?? '']));
     const made =
@@ -195,6 +195,31 @@ function createCounts(): (name: string, delta: number) => number {
     const count = Math.max(0, (counts.get(name) ?? 0) + delta);
     counts.set(name, count);
     return count;
+  };
+}
+
+/**
+ * Counts controls by kind and state: one that degrades is seen however many there are of its kind. The kind is the name
+ * up to the colon; what follows is what the control protects.
+ */
+function createControlCounts({ sallyport_controls: family }: Families) {
+  const states = new Map<string, ControlState>();
+  const counts = new Map<string, { [state in ControlState]: number }>();
+  return {
+    /** `undefined` where the control is no longer configured. */
+    note(control: string, state: ControlState | undefined): void {
+      const kind = control.split(':', 1)[0] ?? control;
+      const count = counts.get(kind) ?? { armed: 0, degraded: 0, off: 0 };
+      counts.set(kind, count);
+      const before = states.get(control);
+      if (before !== undefined) count[before] -= 1;
+      if (state === undefined) states.delete(control);
+      else {
+        states.set(control, state);
+        count[state] += 1;
+      }
+      for (const one of CONTROL_STATES) family.write(count[one], kind, one);
+    },
   };
 }
 
@@ -307,7 +332,7 @@ export function createMetrics(
   let { upstreams, aggregates, issuers }: LabelNames = settings;
   const countInflight = createCounts();
   const countStreams = createCounts();
-  const controls = new Map<string, ControlState>();
+  const controls = createControlCounts(families);
   families.sallyport_build_info.write(1, build.version, build.node);
   families.sallyport_store_degraded.write(0);
   families.sallyport_ready.write(0);
@@ -315,12 +340,6 @@ export function createMetrics(
   families.sallyport_audit_queue_length.write(0);
 
   const upstreamLabel = (name: string): string => (upstreams.has(name) || aggregates.has(name) ? name : OTHER);
-
-  function writeControl(control: string, current: ControlState): void {
-    for (const state of CONTROL_STATES) {
-      families.sallyport_control_state.write(state === current ? 1 : 0, control, state);
-    }
-  }
 
   const listeners: Listeners = {
     inProgress: ({ upstream, delta }) =>
@@ -382,15 +401,8 @@ export function createMetrics(
       families.sallyport_config_info.clear();
       families.sallyport_config_info.write(1, hashes.config, hashes.policy, hashes.pins);
     },
-    controlChanged({ control, state }) {
-      controls.set(control, state);
-      writeControl(control, state);
-    },
-    controlRemoved({ control }) {
-      if (!controls.delete(control)) return;
-      families.sallyport_control_state.clear();
-      for (const [name, state] of controls) writeControl(name, state);
-    },
+    controlChanged: ({ control, state }) => controls.note(control, state),
+    controlRemoved: ({ control }) => controls.note(control, undefined),
     auditDelivered: ({ sink, result, count }) => families.sallyport_audit_delivered_total.write(count, sink, result),
     auditSpaceChecked: ({ sink, freeBytes }) => families.sallyport_audit_free_bytes.write(freeBytes, sink),
     auditDeliveryChecked({ sink, waitingBytes, lagSeconds }) {

@@ -264,6 +264,6 @@ describe('TLS of the data listener', () => {
   });
 
   it('[BND-22] says that it is armed, and what would need a restart', async () => {
-    expect(await gateway.metrics()).toContain('sallyport_control_state{control="tls:data",state="armed"} 1');
+    expect(await gateway.metrics()).toContain('sallyport_controls{control="tls",state="armed"} 1');
   });
 });

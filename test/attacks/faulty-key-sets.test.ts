@@ -28,7 +28,7 @@ describe.each(['down', 'error', 'html', 'huge', 'redirect', 'wrong-issuer', 'for
       expect(await Promise.all(probes)).toEqual([200, 503]);
       await expect
         .poll(() => rig.gateway.metrics(), { interval: 100 })
-        .toContain('sallyport_control_state{control="authn:test",state="degraded"} 1');
+        .toContain('sallyport_controls{control="authn",state="degraded"} 1');
     });
   },
 );

@@ -136,13 +136,13 @@ describe('an exchange that goes wrong', () => {
     expect(rig.gateway.log()).toContain('credentials for an upstream could not be obtained');
     expect(rig.gateway.log()).toContain('an unknown error code');
     expect(rig.gateway.log()).not.toContain('canary');
-    const degraded = 'sallyport_control_state{control="upstream-credentials:target",state="degraded"} 1';
+    const degraded = 'sallyport_controls{control="upstream-credentials",state="degraded"} 1';
     await vi.waitFor(async () => expect(await rig.gateway.metrics()).toContain(degraded), {
       timeout: 5_000,
     });
     rig.server.repent();
     await callAs('well again');
-    const armed = 'sallyport_control_state{control="upstream-credentials:target",state="armed"} 1';
+    const armed = 'sallyport_controls{control="upstream-credentials",state="armed"} 1';
     await vi.waitFor(async () => expect(await rig.gateway.metrics()).toContain(armed), {
       timeout: 5_000,
     });

@@ -134,7 +134,7 @@ describe('[TRC-09] a receiver of spans', () => {
     more: tracingTo(receiver).replace('network:', 'timeout: 300ms, network:'),
   }));
   const control = async () =>
-    /sallyport_control_state\{control="tracing",state="(\w+)"\} 1/.exec(await rig.gateway.metrics())?.[1];
+    /sallyport_controls\{control="tracing",state="(\w+)"\} 1/.exec(await rig.gateway.metrics())?.[1];
 
   const MISBEHAVING: readonly (readonly [string, string, (response: ServerResponse) => void])[] = [
     ['hangs', 'did not answer in time', () => undefined],

@@ -57,7 +57,7 @@ describe('an upstream', () => {
     expect(rig.upstream.uses()).toEqual([]);
     await expect
       .poll(rig.gateway.metrics, PATIENT)
-      .toContain('sallyport_control_state{control="upstream-connection:target",state="degraded"} 1');
+      .toContain('sallyport_controls{control="upstream-connection",state="degraded"} 1');
     expect(rig.gateway.log()).toContain('upstream hangs');
     rig.upstream.repent();
     await expect.poll(async () => (await call('bob', 'read_record')).status, PATIENT).toBe(200);

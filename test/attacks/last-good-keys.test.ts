@@ -9,7 +9,7 @@ import { makeSigningKey, type SigningKey } from '../support/tokens.js';
 import { callStateless } from '../support/wire-client.js';
 import { sharedGateway } from '../support/with-gateway.js';
 
-const CONTROL = 'sallyport_control_state{control="authn:test",state=';
+const CONTROL = 'sallyport_controls{control="authn",state=';
 const MAX_AGE_MS = 30_000;
 /** Between two attempts while the issuer fails. */
 const FAILURE_PAUSE_MS = 5_000;

@@ -107,7 +107,7 @@ describe('a token that only its issuer can read', () => {
 
   // That each of these outages degrades the control is tested beside it (test/unit/auth/introspection.test.ts).
   it('[X-51, TOK-03] is told by the controls while its issuer is out', async () => {
-    const state = (name: string): string => `sallyport_control_state{control="authn:test",state="${name}"} 1`;
+    const state = (name: string): string => `sallyport_controls{control="authn",state="${name}"} 1`;
     say();
     rig.gateway.issuer.misbehave('down', 'introspection');
     await callStateless(rig.as(makeSecret()), 'read_record', { id: 'one' });

@@ -73,7 +73,7 @@ async function eventsOf({ rig }: Pair, type: string): Promise<readonly JsonObjec
 async function expectControl({ rig }: Pair, state: string): Promise<void> {
   await expect
     .poll(() => rig.gateway.metrics(), { timeout: 5_000, interval: 50 })
-    .toContain(`sallyport_control_state{control="pins:target",state="${state}"} 1`);
+    .toContain(`sallyport_controls{control="pins",state="${state}"} 1`);
 }
 
 describe.each(ERA_PAIRS)('with pins, a client of %s before an upstream of %s', (client, upstream) => {

@@ -58,17 +58,13 @@ describe('the metadata of a resource', () => {
       state: 'degraded',
     });
     expect(lines[0].detail).toContain('test');
-    expect(await rig.gateway.metrics()).toContain(
-      'sallyport_control_state{control="audience:target",state="degraded"} 1',
-    );
+    expect(await rig.gateway.metrics()).toContain('sallyport_controls{control="audience",state="degraded"} 1');
   });
 });
 
 describe('an audience that is not mapped', () => {
   it('[TOK-05] is armed', () =>
     withGateway({}, async (rig) => {
-      expect(await rig.gateway.metrics()).toContain(
-        'sallyport_control_state{control="audience:target",state="armed"} 1',
-      );
+      expect(await rig.gateway.metrics()).toContain('sallyport_controls{control="audience",state="armed"} 1');
     }));
 });

@@ -535,7 +535,7 @@ const listRows: readonly CompatRow[] = [
           const says = gateway.log().includes('the list of prompts is unavailable');
           expect(says).toBe(!isEmpty);
           const metrics = await gateway.metrics();
-          expect(/sallyport_control_state\{[^}]*pins:u[^}]*\}/.test(metrics) || !isEmpty).toBe(true);
+          expect(/sallyport_controls\{control="pins",[^}]*\} 1/.test(metrics) || !isEmpty).toBe(true);
         });
     },
   },

@@ -122,6 +122,6 @@ describe('a gateway without admin in its configuration', () => {
   it('[G-08] opens no admin listener, and says that the control is off', async () => {
     const listeners = rig.gateway.gateway.listening.map(({ listener }) => listener);
     expect(listeners).toEqual(['data', 'ops']);
-    expect(await rig.gateway.metrics()).toContain('sallyport_control_state{control="admin",state="off"} 1');
+    expect(await rig.gateway.metrics()).toContain('sallyport_controls{control="admin",state="off"} 1');
   });
 });

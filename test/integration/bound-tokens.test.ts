@@ -248,7 +248,7 @@ describe('an upstream that demands bound tokens', () => {
   });
 
   it('[BND-15] is armed in the table of controls', async () => {
-    const armed = 'sallyport_control_state{control="binding:target",state="armed"} 1';
+    const armed = 'sallyport_controls{control="binding",state="armed"} 1';
     await expect.poll(() => rig.gateway.metrics(), PATIENT).toContain(armed);
   });
 });

@@ -190,7 +190,7 @@ describe('[C-24] keys that read arguments, and what is said of a rule', () => {
     expect(await paid('pay', 11, 'other')).toMatch(/costs more than the whole budget "spend"/);
     expect(await paid('pay', 10, 'other')).toBe('done');
     await expect
-      .poll(async () => (await rig.gateway.metrics()).match(/sallyport_control_state\{control="budgets".*1$/gm))
+      .poll(async () => (await rig.gateway.metrics()).match(/sallyport_controls\{control="budgets".*1$/gm))
       .toEqual([expect.stringContaining('state="degraded"')]);
   });
 

@@ -138,7 +138,7 @@ describe('[MRG-14, MCP-49] names of two members that look alike', () => {
     expect(rig.right.uses()).toEqual([]);
     await expect
       .poll(() => rig.gateway.metrics(), PATIENT)
-      .toMatch(/sallyport_control_state\{control="endpoint:all",state="degraded"\} 1/);
+      .toMatch(/sallyport_controls\{control="endpoint",state="degraded"\} 1/);
     // On its own path nothing stands beside it.
     const own = { url: rig.gateway.url('right'), token: await rig.gateway.token('right') };
     expect(toolNames(await requestStateless(own, 'tools/list'))).toEqual(['search']);
@@ -161,17 +161,11 @@ describe('[MRG-06] a member that cannot be listed', () => {
         rig.right.obey(() => ({ kind: 'destroy' }));
         const metrics = () => rig.gateway.metrics();
         await expect.poll(metrics, PATIENT).toContain('sallyport_upstream_up{upstream="right"} 0');
-        await expect
-          .poll(metrics, PATIENT)
-          .toContain('sallyport_control_state{control="endpoint:all",state="degraded"} 1');
+        await expect.poll(metrics, PATIENT).toContain('sallyport_controls{control="endpoint",state="degraded"} 1');
         rig.right.repent();
-        await expect
-          .poll(metrics, PATIENT)
-          .toContain('sallyport_control_state{control="endpoint:all",state="armed"} 1');
+        await expect.poll(metrics, PATIENT).toContain('sallyport_controls{control="endpoint",state="armed"} 1');
         // What is demanded of tokens is shown for an endpoint as for an upstream.
-        expect(await rig.gateway.metrics()).toMatch(
-          /sallyport_control_state\{control="binding:all",state="(?:off|armed)"\} 1/,
-        );
+        expect(await rig.gateway.metrics()).toMatch(/sallyport_controls\{control="binding",state="(?:off|armed)"\} 3/);
       },
     ));
 });

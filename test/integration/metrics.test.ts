@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { jsonBody, onMethod, resultFor, textResult } from '../support/hostile-acts.js';
-import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import { HONEST_TOOLS, startHostileUpstream } from '../support/hostile-upstream.js';
 import { makeGithubToken } from '../support/secrets.js';
 import {
   bearer,
@@ -12,7 +12,7 @@ import {
   sessionHeaders,
   statelessParts,
 } from '../support/wire-client.js';
-import { sharedGateway } from '../support/with-gateway.js';
+import { sharedGateway, untilTestEnds, withGateway } from '../support/with-gateway.js';
 
 type Labels = { readonly [name: string]: string };
 
@@ -184,8 +184,8 @@ describe('the metrics of a running gateway', () => {
     expect(sumOf(text, 'sallyport_jwks_last_success_timestamp_seconds', { issuer: 'test' })).toBeGreaterThan(
       1_600_000_000,
     );
-    expect(sumOf(text, 'sallyport_control_state', { control: 'policy', state: 'armed' })).toBe(1);
-    expect(sumOf(text, 'sallyport_control_state', { control: 'admin', state: 'off' })).toBe(1);
+    expect(sumOf(text, 'sallyport_controls', { control: 'policy', state: 'armed' })).toBe(1);
+    expect(sumOf(text, 'sallyport_controls', { control: 'admin', state: 'off' })).toBe(1);
     expect(sumOf(text, 'sallyport_build_info')).toBe(1);
     expect(sumOf(text, 'sallyport_store_degraded')).toBe(0);
     expect(sumOf(text, 'sallyport_audit_queue_length')).toBeGreaterThanOrEqual(0);
@@ -211,6 +211,28 @@ describe('the metrics of a running gateway', () => {
     const text = await rig.gateway.metrics();
     expect(text).not.toContain('wire_');
     expect(text.split('\n').length - before).toBeLessThan(60);
+  });
+});
+
+describe('the metrics of more upstreams than the cap of series has room for', () => {
+  it('[G-02] show that the last of them drifts', async () => {
+    const [honest, last] = await Promise.all([
+      untilTestEnds(startHostileUpstream()),
+      untilTestEnds(startHostileUpstream()),
+    ]);
+    const upstreams = Array.from({ length: 7 }, (_, index) => ({ name: `u${index}`, url: honest.url }));
+    upstreams.push({ name: 'z', url: last.url });
+    const many = { upstreams, more: 'metrics: {toolLabel: false, maxSeries: 100}\n' };
+    await withGateway(many, async (gateway) => {
+      const pins = async (state: string): Promise<number> =>
+        sumOf(await gateway.metrics(), 'sallyport_controls', { control: 'pins', state });
+      await expect.poll(() => pins('armed'), { timeout: 5_000 }).toBe(8);
+      last.offer(() => HONEST_TOOLS.map((tool) => ({ ...tool, description: 'New.' })));
+      await requestStateless({ url: gateway.url('z'), token: await gateway.token('z') }, 'tools/list');
+      await expect.poll(() => pins('degraded'), { timeout: 5_000 }).toBe(1);
+      expect(await pins('armed')).toBe(7);
+      expect(gateway.log()).toContain('"control":"pins:z","state":"degraded"');
+    });
   });
 });
 

@@ -82,7 +82,7 @@ describe('audit files', () => {
         const files = () => listFilesOf(join(own.gateway.folder, 'audit.jsonl'));
         await expect.poll(async () => (await files())[0], PATIENT).toBe(`${first}.gz`);
         const metrics = async (): Promise<string> => (await fetch(`${own.gateway.opsUrl}/metrics`)).text();
-        const isLow = 'sallyport_control_state{control="audit-space",state="degraded"} 1';
+        const isLow = 'sallyport_controls{control="audit-space",state="degraded"} 1';
         await expect.poll(metrics, PATIENT).toContain(isLow);
         expect(await metrics()).toMatch(/sallyport_audit_free_bytes\{sink="file"\} [1-9]/);
         if (started.kind === 'started') await started.gateway.close();

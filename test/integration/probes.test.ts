@@ -54,12 +54,12 @@ describe('the probes', () => {
       .toMatch(/sallyport_audit_events_total\{sink="file",result="(refused|lost)"\} [1-9]/);
     await expect
       .poll(() => rig.gateway.metrics(), { interval: 100 })
-      .toContain('sallyport_control_state{control="audit",state="degraded"} 1');
+      .toContain('sallyport_controls{control="audit",state="degraded"} 1');
     makeRoom();
     await expect.poll(() => probe('/readyz'), { timeout: 5_000 }).toEqual([200, 'ready\n']);
     await expect
       .poll(() => rig.gateway.metrics(), { interval: 100 })
-      .toContain('sallyport_control_state{control="audit",state="armed"} 1');
+      .toContain('sallyport_controls{control="audit",state="armed"} 1');
   });
 });
 

@@ -54,7 +54,7 @@ describe('[G-03] before it is ready for the first time, a gateway', () => {
     const missing = 'the keys of 1 issuer and 1 required upstream\n';
     expect(await readyz(gateway)).toEqual([503, `not ready\nwaiting for ${missing}`]);
     await expect.poll(() => readyz(gateway), PATIENT).toEqual([200, `ready, degraded\nstarted without ${missing}`]);
-    const degraded = /^sallyport_control_state\{control="(authn:test|pins:target)",state="degraded"\} 1$/gm;
+    const degraded = /^sallyport_controls\{control="(authn|pins)",state="degraded"\} 1$/gm;
     expect((await gateway.metrics()).match(degraded)).toHaveLength(2);
   });
 

@@ -37,7 +37,7 @@ describe('a change of files', () => {
       .split('\n')
       .findLast((one) => one.includes('"control":"policy"'));
     const { state, detail } = JSON.parse(line ?? '{}');
-    expect(await rig.gateway.metrics()).toContain(`sallyport_control_state{control="policy",state="${state}"} 1`);
+    expect(await rig.gateway.metrics()).toContain(`sallyport_controls{control="policy",state="${state}"} 1`);
     return { state, detail };
   };
   const reloads = async (result: string) =>

@@ -80,7 +80,7 @@ describe('[POL-05] a policy with mode: shadow', () => {
     expect(metrics).toContain(
       'sallyport_denials_total{upstream="target",stage="decide",reason="denied-by-rule",mode="shadow"} 1',
     );
-    expect(metrics).toContain('sallyport_control_state{control="policy",state="degraded"} 1');
+    expect(metrics).toContain('sallyport_controls{control="policy",state="degraded"} 1');
     expect(rig.gateway.log()).toContain('mode: shadow, not enforced: next');
   });
 });
@@ -129,7 +129,7 @@ describe('[POL-06] policies.mode: observe', () => {
 
   it('turns the control of the policies off, with the reason', async () => {
     const metrics = await rig.gateway.metrics();
-    expect(metrics).toContain('sallyport_control_state{control="policy",state="off"} 1');
+    expect(metrics).toContain('sallyport_controls{control="policy",state="off"} 1');
     expect(rig.gateway.log()).toContain('policies.mode: observe: no rule and no flow refuses');
     expect(metrics).toMatch(/sallyport_decisions_total\{[^}]*verdict="allow",mode="observe"\} [1-9]/);
   });

@@ -140,9 +140,7 @@ describe('[L-92] a gateway whose lock files must be signed', () => {
     });
     expect(await listed()).toEqual(before[0]);
     expect(await failures()).toBeGreaterThan(before[1]);
-    expect(await rig.gateway.metrics()).toContain(
-      'sallyport_control_state{control="pin-signatures",state="degraded"} 1',
-    );
+    expect(await rig.gateway.metrics()).toContain('sallyport_controls{control="pin-signatures",state="degraded"} 1');
   });
 
   it('counts again once the signature comes after the file', async () => {

@@ -60,7 +60,7 @@ describe('[TRC-07] the spans of a request', () => {
     const exported = async () =>
       /^sallyport_trace_spans_total\{outcome="exported"\} [1-9]/m.test(await rig.gateway.metrics());
     await expect.poll(exported, PATIENT).toBe(true);
-    expect(await rig.gateway.metrics()).toContain('sallyport_control_state{control="tracing",state="armed"} 1');
+    expect(await rig.gateway.metrics()).toContain('sallyport_controls{control="tracing",state="armed"} 1');
   });
 
   it('tell callers apart by a keyed hash where that is chosen', async () => {
@@ -249,7 +249,7 @@ describe('[TRC-06] what is exported', () => {
       const file = join(rig.gateway.folder, 'gateway.yaml');
       const text = await readFile(file, 'utf8');
       expect(await traceIdOf(await call(rig))).toBeUndefined();
-      expect(await rig.gateway.metrics()).toContain('sallyport_control_state{control="tracing",state="off"} 1');
+      expect(await rig.gateway.metrics()).toContain('sallyport_controls{control="tracing",state="off"} 1');
       await writeFile(file, text + tracingTo(receiver));
       await rig.gateway.reload();
       const traceId = await traceIdOf(await call(rig));

@@ -112,8 +112,8 @@ describe('the assertion', () => {
   );
 
   it('[CRD-13] is a control of its own', async () => {
-    const armed = 'sallyport_control_state{control="upstream-identity:target",state="armed"} 1';
-    const off = 'sallyport_control_state{control="upstream-credentials:target",state="off"} 1';
+    const armed = 'sallyport_controls{control="upstream-identity",state="armed"} 1';
+    const off = 'sallyport_controls{control="upstream-credentials",state="off"} 1';
     const metrics = await rig.gateway.metrics();
     expect(metrics).toContain(armed);
     expect(metrics).toContain(off);

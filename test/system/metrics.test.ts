@@ -24,7 +24,7 @@ describe('the metrics', () => {
       .split('\n')
       .filter((line) => /^(# (HELP|TYPE) )?(sallyport_|mcp_)/.test(line))
       .join('\n');
-    expect(own).toContain('sallyport_control_state');
+    expect(own).toContain('sallyport_controls');
     const checked = await run('promtool', ['check', 'metrics'], { input: `${own}\n` });
     expect(checked.stderr).toBe('');
     expect(checked.code).toBe(0);

@@ -144,7 +144,7 @@ describe('two replicas', () => {
     await expect.poll(() => streams.map((stream) => stream.isOver()), PATIENT).toEqual([true, true]);
     const reasons = async () => (await one.audit()).flatMap((line) => line['decision']?.reasons ?? []);
     await expect.poll(reasons, PATIENT).toContain('store-unavailable');
-    await expect.poll(one.metrics, PATIENT).toContain('sallyport_control_state{control="store",state="degraded"} 1');
+    await expect.poll(one.metrics, PATIENT).toContain('sallyport_controls{control="store",state="degraded"} 1');
     expect(await one.metrics()).toMatch(/^sallyport_store_degraded 1$/m);
 
     const token = await admins.token('leads');
@@ -158,7 +158,7 @@ describe('two replicas', () => {
     const [, other] = gateways;
     const eve = await accessTo(other, 'eve');
     await expect.poll(async () => (await callStateless(eve, 'read_record', { id: 'one' })).status, PATIENT).toBe(401);
-    await expect.poll(one.metrics, PATIENT).toContain('sallyport_control_state{control="store",state="armed"} 1');
+    await expect.poll(one.metrics, PATIENT).toContain('sallyport_controls{control="store",state="armed"} 1');
     expect(await one.metrics()).toMatch(/^sallyport_store_degraded 0$/m);
     for (const gateway of gateways) expect(gateway.log()).not.toContain(redis.url.split('@')[0]);
   });

@@ -1,8 +1,9 @@
 import { Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import type { Settings } from '../../../src/config/settings.js';
-import type { EventName, GatewayEvents } from '../../../src/policy/events.js';
+import { createEvents, type EventName, type GatewayEvents } from '../../../src/policy/events.js';
 import type { Reason } from '../../../src/policy/reasons.js';
+import { createControls } from '../../../src/telemetry/controls.js';
 import { METRIC_NAMES, METRICS } from '../../../src/telemetry/metric-table.js';
 import { createFamily, createMetrics, type Metrics } from '../../../src/telemetry/metrics.js';
 import { NOW, sampleAnswer, sampleApproval, sampleRecord } from '../audit/samples.js';
@@ -236,9 +237,9 @@ describe('createMetrics', () => {
     emitTo(metrics, 'streaming', { upstream: 'github', delta: 1 });
     const expected: Record<string, number> = {
       'sallyport_auth_failures_total{reason="token-expired"}': 1,
-      'sallyport_control_state{control="policy",state="armed"}': 1,
-      'sallyport_control_state{control="policy",state="degraded"}': 0,
-      'sallyport_control_state{control="policy",state="off"}': 0,
+      'sallyport_controls{control="policy",state="armed"}': 1,
+      'sallyport_controls{control="policy",state="degraded"}': 0,
+      'sallyport_controls{control="policy",state="off"}': 0,
       'sallyport_tools{upstream="github",state="approved"}': 12,
       'sallyport_tool_drift_total{upstream="github",change="description"}': 1,
       'sallyport_tools_list_bytes{upstream="github",side="advertised"}': 900,
@@ -359,9 +360,24 @@ describe('createMetrics', () => {
     emitTo(metrics, 'configured', { ...names, hashes: { ...HASHES, config: 'old' } });
     emitTo(metrics, 'configured', { ...names, hashes: { ...HASHES, config: 'new' } });
     const text = (await series(metrics)).join('\n');
-    expect(text).not.toContain('authn:corp');
+    expect(text).toContain('sallyport_controls{control="authn",state="armed"} 0');
     expect(text).not.toContain('old');
-    expect(text).toContain('sallyport_control_state{control="policy",state="degraded"} 1');
+    expect(text).toContain('sallyport_controls{control="policy",state="degraded"} 1');
+  });
+
+  it('[O-42] hides no state of a control, however many there are', async () => {
+    const metrics = make({ maxSeries: 100 });
+    const controls = createControls({ now: () => 0, emit: createEvents([metrics.listeners], () => undefined).emit });
+    const kinds = ['pins', 'audience', 'binding', 'upstream-connection', 'upstream-identity'] as const;
+    for (let index = 0; index < 500; index += 1) for (const kind of kinds) controls.set(`${kind}:u${index}`, 'armed');
+    const countOf = (state: string) => valueIn(metrics, `sallyport_controls{control="pins",state="${state}"}`);
+    expect([await countOf('armed'), await countOf('degraded')]).toEqual([500, 0]);
+    controls.set('pins:u499', 'degraded', 'drifted');
+    controls.set('pins:u499', 'degraded', 'drifted again');
+    expect([await countOf('armed'), await countOf('degraded')]).toEqual([499, 1]);
+    controls.remove('pins:u499');
+    expect([await countOf('armed'), await countOf('degraded')]).toEqual([499, 0]);
+    expect((await series(metrics)).filter((line) => line.startsWith('sallyport_controls{'))).toHaveLength(15);
   });
 
   it('[O-44] takes new names from a reload', async () => {
