@@ -33,16 +33,21 @@ export function createCloser(closing: Closing | undefined): Closer {
     closed,
     rules: (rules) => (closing === undefined ? rules : rules.flatMap(close)),
     isFlowClosed(flow) {
-      const isClosed = closing?.reviewers === true && flow.terms.by === 'reviewer' && isNew(flow);
+      // What it asks is kept in the state, whoever answers.
+      const isClosed = closing !== undefined && needsForApproval(flow, closing) && isNew(flow);
       if (isClosed) closed.push(flow.rule);
       return isClosed;
     },
   };
 }
 
-function needs(rule: Rule, { reviewers, sharedState }: Closing): boolean {
+function needs(rule: Rule, closing: Closing): boolean {
   if (rule.effect === 'deny') return false;
   const approval = rule.effect === 'require' ? rule.approval : undefined;
-  const isCounted = rule.limit !== undefined || rule.budget !== undefined || approval !== undefined;
-  return (reviewers && approval?.terms.by === 'reviewer') || (sharedState && isCounted);
+  if (approval !== undefined && needsForApproval(approval, closing)) return true;
+  return closing.sharedState && (rule.limit !== undefined || rule.budget !== undefined);
+}
+
+function needsForApproval({ terms }: Pick<ApprovalRequirement, 'terms'>, { reviewers, sharedState }: Closing): boolean {
+  return sharedState || (reviewers && terms.by === 'reviewer');
 }
