@@ -111,19 +111,21 @@ export function withKeysInForce(
   const listeners = { ...gateway.listeners };
   for (const name of LISTENER_NAMES) {
     const { host, port, tls: open } = inForce.gateway.listeners[name];
-    const isRenewed = kindOf(gateway.listeners[name].tls) === kindOf(open);
-    const used = isRenewed ? gateway.listeners[name].tls : open;
-    const { tls: _, ...rest } = gateway.listeners[name];
+    const { tls: written, ...rest } = gateway.listeners[name];
+    const used = written && open ? withClientCa(written, open) : open;
     // Each listener has keys of its own beside these.
     Object.assign(listeners, { [name]: { ...rest, host, port, ...(used && { tls: used }) } });
-    const settings = isRenewed ? tls[name] : inForce.tls[name];
+    const [next, before] = [tls[name], inForce.tls[name]];
+    const settings = next && before ? withClientCa(next, before) : before;
     if (settings !== undefined) keptTls[name] = settings;
   }
   return { gateway: { ...gateway, ...kept, listeners }, tls: keptTls };
 }
 
-function kindOf(tls: { readonly clientCa?: string } | undefined): string {
-  return tls === undefined ? 'plain' : `tls ${tls.clientCa !== undefined}`;
+/** A certificate is renewed whatever waits; whether client certificates are asked for is decided at the start. */
+function withClientCa<Tls extends { readonly clientCa?: string | undefined }>(next: Tls, inForce: Tls): Tls {
+  const isSame = (next.clientCa === undefined) === (inForce.clientCa === undefined);
+  return isSame ? next : { ...next, clientCa: inForce.clientCa };
 }
 
 /** Finds what is wrong with a file, of which only errors count here. */

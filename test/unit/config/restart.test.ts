@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type GatewayReading, loadGateway } from '../../../src/config/load.js';
+import { type KeysInForce, withKeysInForce } from '../../../src/config/restart.js';
+import type { GatewayConfig } from '../../../src/config/schema/gateway.js';
 import { makeSecret } from '../../support/secrets.js';
 import { FILE, FOLDER, filesOf, GOOD, KEY_HEX, read } from './reading.js';
 
@@ -98,6 +100,40 @@ policies:`,
     ['something else waits', LOGIN, `${LOGIN}metrics: {toolLabel: true}\n`, false],
   ])('[G-18] close rules for reviewers where %s: %s', (_what, before, after, expected) => {
     expect(readAfter(before, after).reload?.pending.lacking.reviewers).toBe(expected);
+  });
+});
+
+describe('a certificate of a listener', () => {
+  const of = (cert: string, clientCa?: string) => ({
+    data: { cert, key: 'key', clientCa, expiresAtMs: 0, files: [cert] },
+  });
+  const listening = (more: string) => {
+    const { listeners } = {
+      listeners: { data: { host: '::', port: 1, tls: more === '' ? undefined : JSON.parse(more) } },
+    };
+    return { listeners: { ops: listeners.data, admin: listeners.data, ...listeners } } as unknown as GatewayConfig;
+  };
+  const keysInForce = (tls: ReturnType<typeof of>, more: string) =>
+    ({ gateway: listening(more), tls, meanings: {}, hash: '' }) as unknown as KeysInForce;
+  const WITHOUT = '{"cert":"c"}';
+  const WITH = '{"cert":"c","clientCa":"a"}';
+
+  it.each([
+    ['is renewed with the authorities of clients', WITH, of('old', 'one'), WITH, of('new', 'two'), of('new', 'two')],
+    ['is renewed although clients are to be asked', WITHOUT, of('old'), WITH, of('new', 'one'), of('new')],
+    [
+      'is renewed although clients are to be asked no more',
+      WITH,
+      of('old', 'one'),
+      WITHOUT,
+      of('new'),
+      of('new', 'one'),
+    ],
+  ])('[G-18] %s', (_what, before, inForce, after, read, expected) => {
+    const kept = withKeysInForce(listening(after), read, keysInForce(inForce, before));
+    expect(kept.tls).toEqual(expected);
+    const { tls } = kept.gateway.listeners.data;
+    expect(tls?.clientCa === undefined).toBe(expected.data.clientCa === undefined);
   });
 });
 
