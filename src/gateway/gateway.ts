@@ -198,8 +198,8 @@ type Assembly = {
   apply(next: Version): void;
 };
 
-/** Where the gateway is between its start and its end. */
-type Lifetime = { phase: Phase };
+/** Where the gateway is between its start and its end. `isEnding`: no version is applied any more. */
+type Lifetime = { phase: Phase; isEnding: boolean };
 
 type Compile = ReturnType<typeof createDefinitionCompiler>;
 
@@ -229,7 +229,7 @@ async function openGateway(
 ): Promise<Gateway | string> {
   const ring = createKeyRing(gatewayKeys(version.settings));
   const opened: Opened = { dataPort: version.settings.listeners.data.port, listening: [] };
-  const lifetime: Lifetime = { phase: 'starting' };
+  const lifetime: Lifetime = { phase: 'starting', isEnding: false };
   const assembly = { ...assemble(options, version, compile, ring, opened), reader };
   const { current, observability, counters, updateControls } = assembly;
   const readiness = createReadiness(() => readinessSources(assembly, lifetime), observability);
@@ -276,6 +276,7 @@ async function openGateway(
       read: reader.read,
       accept: (reading) => counters.accept(reading, 'reload'),
       current: () => current.version,
+      isEnding: () => lifetime.isEnding,
       apply(next) {
         assembly.apply(next);
         listeners.updateTls(next.settings);
@@ -367,7 +368,10 @@ function run(assembly: Assembly, listeners: Listeners, started: Started): Gatewa
     listeners.announceClose();
     if (delayMs > 0) await sleep(delayMs, undefined, hurried).catch(() => undefined);
     clearInterval(controlsTimer);
-    await watch.close();
+    // A reload that runs ends when it can, and has no effect: requests in progress have all of the time that is left.
+    lifetime.isEnding = true;
+    void watch.close();
+    void assembly.reader.close();
     await closeAll(assembly, listeners, hurried.signal.aborted ? 0 : drainMs);
     emit('stopped', {});
   }

@@ -31,6 +31,8 @@ export type ReloadPorts = {
   /** The last check before a version takes effect. */
   readonly accept: (reading: VersionReading) => Promise<VersionReading>;
   readonly current: () => Version;
+  /** Whether the gateway ends: nothing is applied or reported any more. */
+  readonly isEnding: () => boolean;
   readonly apply: (next: Version) => void;
   /** Called after each reload. */
   readonly noteResult: (result: ReloadResult) => void;
@@ -54,17 +56,21 @@ export function createReload(ports: ReloadPorts): () => Promise<readonly Diagnos
 const NONE: ReadonlySet<string> = new Set();
 
 function rejectFailed(error: unknown, ports: ReloadPorts): readonly Diagnostic[] {
+  if (ports.isEnding()) return [];
   const { file } = ports.current().settings;
   const diagnostic = fileDiagnostic(file, 'unreadable', 'the files could not be read again');
   return reject({ diagnostics: [diagnostic] }, `an unexpected error: ${errorCode(error)}`, ports);
 }
 
 async function reloadVersion(ports: ReloadPorts): Promise<readonly Diagnostic[]> {
+  if (ports.isEnding()) return [];
   const reading = await ports.read(ports.current());
+  if (ports.isEnding()) return [];
   if (reading.version === undefined) return reject(reading, INVALID, ports);
   // Counters are remembered only now: if they were raised by a version that is then rejected for another cause, the lock
   // file in force would be refused as older.
   const accepted = await ports.accept(reading);
+  if (ports.isEnding()) return [];
   const { version, unsigned = NONE, diagnostics } = accepted;
   const { read, named } = reading;
   if (version === undefined) return reject({ ...accepted, read, named }, INVALID, ports);

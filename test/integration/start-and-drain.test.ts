@@ -128,13 +128,15 @@ describe('the first requests after a start', () => {
   });
 });
 
-describe('reloads', () => {
-  const allowing = (tool: string): string => `version: 1
+function allowing(tool: string): string {
+  return `version: 1
 policy: open
 rules:
   - {id: one, effect: allow, who: {anyone: true}, what: {upstreams: [target], tools: [${tool}]}}
 `;
+}
 
+describe('reloads', () => {
   it('[H-08] of which the first is slow end with what was read last', () =>
     withGateway({ policies: { open: allowing('write_record') } }, async (rig) => {
       const listed = async () => toolNames(await requestStateless(rig.access, 'tools/list'));
@@ -154,6 +156,19 @@ rules:
 });
 
 describe('the end of a gateway', () => {
+  it('[E-35] waits for no reload that is under way, which then has no effect', async () => {
+    const rig = await startRig({ policies: { open: allowing('write_record') } });
+    const reading = gate();
+    disk.slow = reading.opened;
+    disk.isHolding = false;
+    await rig.gateway.writePolicy('open', allowing('read_record'));
+    await expect.poll(() => disk.isHolding, PATIENT).toBe(true);
+    await rig.close();
+    reading.open();
+    await sleep(TEMPTING_MS);
+    expect(rig.gateway.log()).not.toContain('configuration reload');
+  });
+
   const isListening = (port: number): Promise<boolean> =>
     new Promise((resolve) => {
       const socket = connect(port, '127.0.0.1');

@@ -34,6 +34,7 @@ describe('reloads', () => {
       },
       accept: async (reading) => reading,
       current: () => current,
+      isEnding: () => false,
       apply(next) {
         current = next;
         applied.push(next.hashes.config);
@@ -68,6 +69,7 @@ describe('reloads', () => {
       },
       accept: async (reading) => reading,
       current: () => versionOf('start'),
+      isEnding: () => false,
       apply: () => undefined,
       noteResult: ({ error }) => notes.push(error),
       record: () => undefined,
@@ -106,6 +108,7 @@ describe('reloads', () => {
         return reading;
       },
       current: () => versionOf('start'),
+      isEnding: () => false,
       apply: (next) => applied.push(next.hashes.config),
       noteResult: ({ error }) => notes.push(error),
       record: () => undefined,
