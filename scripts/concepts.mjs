@@ -20,7 +20,7 @@ export const CONCEPTS = [
     sign: /\{ readonly start: number; readonly end: number \}/,
   },
   { concept: 'strict JSON', home: ['src/protocol/json/'] },
-  { concept: 'YAML', home: ['src/text/yaml.ts'], sign: /from 'yaml'/ },
+  { concept: 'YAML', home: ['src/text/yaml.ts', 'src/text/yaml-edit.ts'], sign: /from 'yaml'/ },
   {
     concept: 'keys of the configuration',
     home: ['src/config/schema/'],

@@ -150,6 +150,15 @@ async function terminalQuestions() {
   };
 }
 
+/** For the commands that add a server: what `pin` needs, questions on a terminal, and the check of what was written. */
+async function serverPorts() {
+  const { networkOf } = await import('./cli/command-ports.js');
+  const validate = async (config: string) =>
+    (await import('./cli/validate.js')).runValidate({ config }, io, await validatePorts());
+  const questions = process.stdin.isTTY === true ? await terminalQuestions() : undefined;
+  return { ...(await pinPorts()), networkOf, validate, questions };
+}
+
 /** Pins for `dev`: approves what is offered at the moment it is started. */
 async function pinOffered(file: string): Promise<PinnedOnce> {
   const { settings, errors } = await loadSettings(file);
@@ -356,15 +365,21 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
     return keysCommand(io, { files: DISK_FILES });
   },
   async init() {
-    const { initCommand } = await import('./cli/init/init-command.js');
-    const { checkIssuer, networkOf } = await import('./cli/command-ports.js');
-    const validate = async (config: string) =>
-      (await import('./cli/validate.js')).runValidate({ config }, io, await validatePorts());
-    const questions = process.stdin.isTTY === true ? await terminalQuestions() : undefined;
-    return initCommand(io, {
-      ...(await pinPorts()),
-      ...{ checkIssuer, networkOf, validate, questions },
-    });
+    const { initCommand } = await import('./cli/servers/init-command.js');
+    const { checkIssuer } = await import('./cli/command-ports.js');
+    return initCommand(io, { ...(await serverPorts()), checkIssuer });
+  },
+  async add() {
+    const { addCommand } = await import('./cli/servers/add-command.js');
+    return addCommand(io, { ...(await serverPorts()), signalGroup, killMarked });
+  },
+  async remove() {
+    const { removeCommand } = await import('./cli/servers/remove-command.js');
+    return removeCommand(io, await validatePorts());
+  },
+  async list() {
+    const { listCommand } = await import('./cli/servers/list-command.js');
+    return listCommand(io, { ...adminApiPorts(), ...(await workspacePorts()) });
   },
   async completion() {
     const { completionCommand } = await import('./cli/completion.js');

@@ -115,8 +115,9 @@ function readUrl(text: string): string {
   return url.origin;
 }
 
-export function withAdminOptions(command: Commander, io: CliIo): Commander {
-  const isNeeded = (): boolean => command.getOptionValue('url') === undefined;
+/** `needed`: when a gateway file is; by default only for the address of its admin listener. */
+export function withAdminOptions(command: Commander, io: CliIo, needed: 'always' | 'for-address' = 'for-address') {
+  const isNeeded = (): boolean => needed === 'always' || command.getOptionValue('url') === undefined;
   const description = 'the gateway file, for the address of its admin listener';
   return withConfigOption(command, io, { description, isNeeded })
     .option('--url <url>', 'origin of the admin listener, instead of the gateway file', readUrl)

@@ -1,10 +1,12 @@
-// Writes the files of a new setup (`init`, `dev --save`) into a folder that may be somebody else's checkout: never over
-// a file, and never through a link that the folder contains, because it may lead to a shell profile or a place that
-// others can read. Only the folder that the user named is taken as it is. docs/reference/commands.md.
+// Writes the files of a setup (`init`, `add`, `remove`, `dev --save`) into a folder that may be somebody else's checkout:
+// never over a file that the command has not read, and never through a link that the folder contains, because it may
+// lead to a shell profile or a place that others can read. Only the folder that the user named is taken as it is. All
+// changes are made, or none. docs/reference/commands.md.
 
 import { constants } from 'node:fs';
-import { lstat, mkdir, open, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat, mkdir, open, readFile, rm, rmdir, truncate, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { updateFile } from '../pins/file-update.js';
 import { systemErrorCode } from '../text/wording.js';
 
 /** `path` is relative to the folder, with slashes. */
@@ -14,6 +16,12 @@ export type NewFile = {
   /** Only its owner can read the file and list the folders that are made for it. */
   readonly isSecret: boolean;
 };
+
+/** A file that exists, with the text that the command has read in it. `text`: what is to be in it; absent to remove it. */
+export type ChangedFile = { readonly path: string; readonly before: string; readonly text?: string | undefined };
+
+/** Takes back one thing that was done. */
+type Undo = () => Promise<unknown>;
 
 const IGNORE_FILE = '.gitignore';
 const OWNER_ONLY_FILE = 0o600;
@@ -51,39 +59,66 @@ async function isLink(path: string): Promise<boolean> {
 }
 
 /**
- * Creates the files, all or none. What must not be committed is in .gitignore before it exists. Resolves with why that
- * failed: a link or a file may have come since `findObstacles`.
+ * Creates the files and makes the changes, all or none: what was done is taken back, folders and entries of .gitignore
+ * too. What must not be committed is in .gitignore before it exists. Resolves with why that failed: a link or a file may
+ * have come since `findObstacles`, and a file may have been edited.
  */
 export async function writeNewFiles(
   folder: string,
   files: readonly NewFile[],
   ignored: readonly string[],
+  changed: readonly ChangedFile[] = [],
 ): Promise<string | undefined> {
-  const created: string[] = [];
+  const done: Undo[] = [];
   try {
-    await mkdir(folder, { recursive: true });
-    await addIgnored(folder, ignored);
+    await makeFolder(folder, done);
+    await addIgnored(folder, ignored, done);
     for (const { path, text, isSecret } of files) {
-      await makeFolders(folder, path, isSecret);
+      await makeFolders(folder, path, isSecret, done);
       const file = join(folder, path);
       // With `wx` the system follows no link in place of the file (O_EXCL).
       await writeFile(file, text, { flag: 'wx', ...(isSecret ? { mode: OWNER_ONLY_FILE } : {}) });
-      created.push(file);
+      done.push(() => rm(file, { force: true }));
     }
+    for (const one of changed) await changeFile(folder, one, done);
     return undefined;
   } catch (error) {
-    for (const file of created) await rm(file, { force: true });
+    for (const undo of done.reverse()) await undo().catch(() => undefined);
     return error instanceof Error ? error.message : 'unknown failure';
   }
 }
 
+/** Replaces a file, or removes it, if it still holds what was read. */
+async function changeFile(folder: string, { path, before, text }: ChangedFile, done: Undo[]): Promise<void> {
+  const file = join(folder, path);
+  if (await isLink(file)) throw new Error(`${file} is a link`);
+  if ((await readFile(file, 'utf8')) !== before) throw new Error(`${file} was changed meanwhile`);
+  if (text === undefined) {
+    const { mode } = await lstat(file);
+    await rm(file);
+    done.push(() => writeFile(file, before, { flag: 'wx', mode }));
+    return;
+  }
+  const other = await updateFile(file, () => text);
+  if (other !== undefined) throw new Error(`${other} exists: another process is writing, or has ended in the middle`);
+  done.push(() => updateFile(file, () => before));
+}
+
+/** The folder that the user named, with those above it. */
+async function makeFolder(folder: string, done: Undo[]): Promise<void> {
+  const first = await mkdir(folder, { recursive: true });
+  if (first === undefined) return;
+  for (let made = folder; made.length >= first.length; made = dirname(made)) done.unshift(() => rmdir(made));
+}
+
 /** One after the other: making them all at once would follow the links among them. */
-async function makeFolders(folder: string, path: string, isSecret: boolean): Promise<void> {
+async function makeFolders(folder: string, path: string, isSecret: boolean, done: Undo[]): Promise<void> {
   const names = path.split('/').slice(0, -1);
   for (const at of names.keys()) {
     const made = join(folder, ...names.slice(0, at + 1));
     try {
       await mkdir(made, isSecret ? { mode: OWNER_ONLY_FOLDER } : {});
+      done.push(() => rmdir(made));
     } catch (error) {
       if (systemErrorCode(error) !== 'EEXIST') throw error;
       if ((await lstat(made)).isSymbolicLink()) throw new Error(`${made} is a link`);
@@ -92,9 +127,11 @@ async function makeFolders(folder: string, path: string, isSecret: boolean): Pro
 }
 
 /** Appends the entries that are missing; creates the file if there is none. */
-export async function addIgnored(folder: string, entries: readonly string[]): Promise<void> {
+export async function addIgnored(folder: string, entries: readonly string[], done: Undo[] = []): Promise<void> {
+  if (entries.length === 0) return;
   const path = join(folder, IGNORE_FILE);
   if (await isLink(path)) throw new Error(`${path} is a link`);
+  const before = await statusOf(path);
   // A system without this flag has the check above alone.
   const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
   const file = await open(path, flags, 0o666);
@@ -104,6 +141,7 @@ export async function addIgnored(folder: string, entries: readonly string[]): Pr
     const missing = entries.filter((entry) => !lines.includes(entry));
     if (missing.length === 0) return;
     const separator = text === '' || text.endsWith('\n') ? '' : '\n';
+    done.push(() => (before === undefined ? rm(path, { force: true }) : truncate(path, before.size)));
     await file.appendFile(`${separator}${missing.join('\n')}\n`);
   } finally {
     await file.close();

@@ -270,6 +270,15 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
     1: 'The files were written, but `validate` found errors.',
     2: 'Nothing was written: an option is missing or invalid, a file exists already, or the issuer or the upstream cannot be reached.',
   },
+  add: {
+    0: 'The server was added, and the configuration is valid.',
+    1: 'The server was added, but `validate` found errors.',
+    2: 'Nothing was written: an option is missing or invalid, the name or a file exists already, the gateway file has errors or cannot be edited, or the server cannot be listed.',
+  },
+  remove: {
+    0: 'The server was removed, or with `--dry-run` could be.',
+    1: 'Nothing was removed: an endpoint or a rule still needs the server, or it is the only one.',
+  },
   dev: {
     0: 'With --exit: every outcome of the tour was as expected.',
     1: 'An outcome of the tour was not as expected, or the gateway could not start.',

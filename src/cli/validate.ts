@@ -92,7 +92,8 @@ export async function runValidate(options: ValidateOptions, io: CliIo, ports: Va
   return errors.length === 0 ? EXIT_FINE : EXIT_FAILED;
 }
 
-async function findDiagnostics(
+/** What is wrong with the files, notes included. Prints nothing. */
+export async function findDiagnostics(
   options: ValidateOptions,
   io: CliIo,
   ports: ValidatePorts,

@@ -345,6 +345,7 @@ function outlineOf(
   return {
     /** Absolute path, as those of the folders. */
     file,
+    publicUrl: gateway.publicUrl,
     ...policyFoldersOf(file, gateway),
     policiesMode: gateway.policies.mode,
     aggregates,

@@ -1,5 +1,5 @@
-// From nothing to an allowed and a refused call, by the commands that `init` prints.
-// docs/reference/commands.md#init-and-dev---save.
+// From nothing to an allowed and a refused call, by the commands that `init` prints, and from there to a second server.
+// docs/reference/commands.md#init-and-dev---save; docs/reference/commands.md#add-remove-and-list.
 
 import { execFile } from 'node:child_process';
 import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -7,11 +7,13 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import { buildProgram, findFreePort, runSallyport, type Served, startSallyport } from '../support/processes.js';
 import { postStateless } from '../support/raw-mcp.js';
+import { makeSecret } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
 import { startTestIssuer, type TestIssuer } from '../support/tokens.js';
 
@@ -33,6 +35,11 @@ afterAll(async () => {
   await issuer?.close();
   if (folder !== undefined) await rm(folder, { recursive: true, force: true });
 });
+
+const adminToken = makeSecret();
+const EVERYTHING = fileURLToPath(
+  new URL('../../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url),
+);
 
 /** The command of a numbered step, as printed. */
 function stepOf(output: string, number: number): string {
@@ -66,9 +73,12 @@ describe('[E-42] init', () => {
     // The port of the ops listener may be in use on a machine that runs other tests.
     const file = join(folder, 'sallyport.yaml');
     const config = await readFile(file, 'utf8');
-    await writeFile(file, `${config.replace('port: 9464', `port: ${await findFreePort()}`)}\nshutdown: {delay: 0s}\n`);
+    const ports = { ops: await findFreePort(), admin: await findFreePort() };
+    const listeners = `port: ${ports.ops}}\n  admin: {host: 127.0.0.1, port: ${ports.admin}`;
+    const admin = 'admin: {breakGlass: {token: {env: ADMIN_TOKEN}}}';
+    await writeFile(file, `${config.replace('port: 9464', listeners)}\nshutdown: {delay: 0s}\n${admin}\n`);
     expect(stepOf(printed, 2)).toMatch(/ serve -c sallyport\.yaml$/);
-    running = startSallyport(['serve'], folder);
+    running = startSallyport(['serve'], folder, { ADMIN_TOKEN: adminToken });
     await expect.poll(running.stderr, PATIENT).toContain('ops listening');
     expect(running.stderr()).toContain('note: the gateway file is sallyport.yaml');
     const resource = `${publicUrl}/desk`;
@@ -85,8 +95,30 @@ describe('[E-42] init', () => {
       .poll(async () => (await call('get_ticket', { project: 'web', id: 'T-101' })).result, PATIENT)
       .toMatchObject({ structuredContent: { id: 'T-101' } });
     expect((await call('delete_ticket', { id: 'T-101' })).error.code).toBe(-32602);
-    running.signal('SIGTERM');
-    expect(await running.ended).toBe(143);
+  });
+
+  it('[E-44] add brings a stdio server to the running gateway; list shows both; remove leaves the file as it was', async () => {
+    const before = await readFile(join(folder, 'sallyport.yaml'), 'utf8');
+    const env = { ADMIN_TOKEN: adminToken, SALLYPORT_ADMIN_TOKEN: adminToken };
+    const command = ['--', process.execPath, EVERYTHING, 'stdio'];
+    const added = await runSallyport(['add', 'tools', '--group', 'engineering', ...command], { cwd: folder, env });
+    expect([added.code, added.stdout]).toEqual([0, expect.stringMatching(/approve the \d+ pending definitions:/)]);
+    expect(await readFile(join(folder, 'policies/tools.policy.yaml'), 'utf8')).toContain('- "echo"');
+    await expect
+      .poll(async () => JSON.parse((await runSallyport(['list', '--json'], { cwd: folder, env })).stdout), PATIENT)
+      .toMatchObject({
+        state: 'the running gateway',
+        servers: [
+          { name: 'desk', state: 'up', pending: 0, drift: false },
+          // Nobody has started its adapter.
+          { name: 'tools', state: 'away', approved: 0 },
+        ],
+      });
+    const removed = await runSallyport(['remove', 'tools'], { cwd: folder, env });
+    expect([removed.code, removed.stdout]).toEqual([0, expect.stringContaining('removed tools from stdio.yaml and')]);
+    expect(await readFile(join(folder, 'sallyport.yaml'), 'utf8')).toBe(before);
+    running?.signal('SIGTERM');
+    expect(await running?.ended).toBe(143);
   });
 
   it('changes nothing when it is run again', async () => {

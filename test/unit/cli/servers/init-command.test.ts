@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { type InitPorts, initCommand } from '../../../../src/cli/init/init-command.js';
 import type { Observation } from '../../../../src/cli/pin/lock-files.js';
 import { runTest } from '../../../../src/cli/policy/test.js';
 import { buildProgram } from '../../../../src/cli/program.js';
+import { type InitPorts, initCommand } from '../../../../src/cli/servers/init-command.js';
 import { DISK_FILES } from '../../../../src/config/files.js';
 import { loadPolicies } from '../../../../src/config/load.js';
 import { compilePolicies } from '../../../../src/policy/compile/compile.js';
@@ -194,7 +194,7 @@ describe('[C-26] init', () => {
     expect(config).toContain('credentials: {type: static, header: "X-Api-Key", value: {file: ./secrets/gh-header}}');
     expect(config + out + err).not.toContain(secret);
     const broken = await run(['x', ...FLAGS, '--header', 'X-Api-Key']);
-    expect([broken.code, broken.err]).toEqual([2, "error: --header takes 'Name: value'\n"]);
+    expect([broken.code, broken.err]).toEqual([2, expect.stringContaining("error: --header takes 'Name: value'")]);
   });
 
   it('writes the scopes that clients request, and none that is not a scope', async () => {
@@ -258,7 +258,7 @@ describe('[C-26] init that cannot be done writes nothing', () => {
       const { code, err } = await run(FLAGS);
       expect(code).toBe(2);
       expect(err).toContain(`this exists: ${path}\n`);
-      const next = 'name it under upstreams there, and run: sallyport pin fetch -c sallyport.yaml';
+      const next = 'To add a server to that gateway, run: sallyport add -c sallyport.yaml github-mcp --url';
       expect(err.includes(next)).toBe(path === 'sallyport.yaml');
       expect(await readFile(file, 'utf8')).toBe('mine');
       await rm(file);

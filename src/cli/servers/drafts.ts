@@ -1,10 +1,11 @@
-// The files that `sallyport init` writes for one upstream, as texts: gateway file, policy and its tests. Names from the
-// upstream are quoted, and a policy grants only names that it lists. docs/reference/commands.md#init-and-dev---save;
-// docs/reference/configuration.md; docs/reference/policies.md.
+// The texts that `sallyport init` and `sallyport add` write: the gateway file without servers, the entry of one server in
+// it, its policy and the tests of that. Names from the upstream are quoted, and a policy grants only names that it lists.
+// docs/reference/commands.md#init-and-dev---save; docs/reference/configuration.md; docs/reference/policies.md.
 
 import { IGNORED_AUDIT_FILES } from '../../audit/run-name.js';
 import type { Network } from '../../config/settings.js';
 import { pendingOf } from '../../pins/approval.js';
+import { sha256Hex } from '../../pins/digest.js';
 import { type Lock, type Pin, versionsOf } from '../../pins/lock.js';
 import { isExactPattern } from '../../policy/patterns.js';
 import { isObject } from '../../protocol/jsonrpc.js';
@@ -13,95 +14,119 @@ import { chooseContent } from '../content-choice.js';
 import { scanOwn } from '../pin/lock-files.js';
 import { CONFIG_FILE } from '../program.js';
 
-/** What a person says about the gateway to be. */
-export type InitAnswers = {
+/** The header that a server gets, and where the gateway finds its value. */
+export type ServerHeader = {
+  readonly name: string;
+  /** `file` is relative to the gateway file; with `value` it is written. */
+  readonly from: { readonly file: string; readonly value?: string } | { readonly env: string };
+};
+
+/** What a person says about a server, and about who may use it. */
+export type ServerAnswers = {
   readonly name: string;
   readonly url: string;
+  /** The Unix socket instead of the host of the URL, as the gateway file has it. */
+  readonly socket?: string | undefined;
   readonly network: Network;
-  readonly issuer: string;
-  readonly issuerNetwork: Network;
+  /** The key `transport`, if it is not the default. */
+  readonly transport?: string | undefined;
+  /** The key `limits.requestTimeout`, if it is not the default. */
+  readonly requestTimeout?: string | undefined;
+  /** The names of issuers in the gateway file. */
+  readonly issuers: readonly string[];
   readonly groups: readonly string[];
-  readonly publicUrl: string;
   /** The audience of tokens, for issuers that cannot mint the resource identifier. */
   readonly audience: string | undefined;
-  readonly header: { readonly name: string; readonly value: string } | undefined;
+  readonly header: ServerHeader | undefined;
   /** The scopes that clients request at the issuer. */
   readonly scopes: readonly string[];
   /** The tools that the policy grants: those that say that they only read, or all. */
   readonly allow: 'read-only' | 'all';
+  /** The kind of what the server returns; by default it is chosen by the definitions. */
+  readonly content?: string | undefined;
+  /** The command that starts it, where it speaks stdio. */
+  readonly command?: readonly string[] | undefined;
 };
 
-/** Paths relative to the folder. */
-type InitPaths = {
+/** What a person says about the gateway to be. */
+export type GatewayAnswers = {
+  readonly issuer: string;
+  readonly issuerNetwork: Network;
+  readonly publicUrl: string;
+};
+
+/** Where the files of a configuration are: paths relative to one folder, with slashes. */
+export type Layout = {
   readonly config: string;
-  readonly policy: string;
-  readonly test: string;
-  readonly lock: string;
-  readonly key: string;
-  readonly header: string;
-  readonly ignore: string;
+  readonly policies: string;
+  readonly pins: string;
+  readonly secrets: string;
 };
 
-const ISSUER_NAME = 'idp';
-const SECRETS_FOLDER = 'secrets';
-const PINS_FOLDER = 'policies/pins';
+/** The name of the issuer that `init` writes. */
+export const ISSUER_NAME = 'idp';
 const DEFAULT_PORT = 8080;
+/** The folder of secrets, beside the gateway file. */
+export const SECRETS_FOLDER = 'secrets';
 
-export function initPaths(name: string): InitPaths {
+/** The layout that `init` writes. */
+export const NEW_LAYOUT: Layout = {
+  config: CONFIG_FILE,
+  policies: 'policies',
+  pins: 'policies/pins',
+  secrets: SECRETS_FOLDER,
+};
+
+export const KEY_FILE = `${NEW_LAYOUT.secrets}/sallyport-key`;
+
+/** The files of one server. */
+export function serverPaths({ policies, pins }: Layout, name: string) {
   return {
-    config: CONFIG_FILE,
-    policy: `policies/${name}.policy.yaml`,
-    test: `policies/${name}.policy.test.yaml`,
-    lock: `${PINS_FOLDER}/${name}.lock.yaml`,
-    key: `${SECRETS_FOLDER}/sallyport-key`,
-    header: `${SECRETS_FOLDER}/${name}-header`,
-    ignore: '.gitignore',
+    policy: `${policies}/${name}.policy.yaml`,
+    test: `${policies}/${name}.policy.test.yaml`,
+    lock: `${pins}/${name}.lock.yaml`,
   };
 }
 
 /** What must not be committed: secrets, the audit files of runs, and what earlier versions wrote. */
-export const IGNORED: readonly string[] = [`/${SECRETS_FOLDER}/`, ...IGNORED_AUDIT_FILES];
+export const IGNORED: readonly string[] = [`/${NEW_LAYOUT.secrets}/`, ...IGNORED_AUDIT_FILES];
 
 /** The endpoint that clients use, which is also the audience of their tokens. */
-export function resourceOf({ publicUrl, name }: InitAnswers): string {
+export function resourceOf(publicUrl: string, name: string): string {
   return `${publicUrl.replace(/\/+$/, '')}/${name}`;
 }
 
 /** On loopback the gateway listens where its public URL points; elsewhere a proxy in front of it does. */
-function dataPort({ publicUrl }: InitAnswers): number {
+function dataPort({ publicUrl }: GatewayAnswers): number {
   const { hostname, port } = new URL(publicUrl);
   const isLoopback = /^(localhost|127\..*|\[::1\])$/.test(hostname);
   return isLoopback && port !== '' ? Number(port) : DEFAULT_PORT;
 }
 
 /** Whoever gives a plain http URL in a private network finds the risk in the file, and in the controls. */
-function plaintextOf(url: string, network: Network): string {
+function plaintextOf(url: string, network: Network): readonly string[] {
   return network === 'private' && url.startsWith('http:')
-    ? '\n    # Nothing is encrypted on the way there. Delete this line when the URL is https.\n    plaintext: accepted'
-    : '';
+    ? ['# Nothing is encrypted on the way there. Delete this line when the URL is https.', 'plaintext: accepted']
+    : [];
 }
 
-export function gatewayText(answers: InitAnswers, lock?: Lock): string {
-  const { name, url, network, issuer, issuerNetwork, publicUrl, audience, header, scopes } = answers;
-  const paths = initPaths(name);
-  const audiences = audience === undefined ? '' : `\n    audiences: {${ISSUER_NAME}: [${quoteYaml(audience)}]}`;
-  const requested =
-    scopes.length === 0
-      ? ''
-      : `\n    # Clients request these scopes at the issuer.
-    scopesSupported: [${scopes.map(quoteYaml).join(', ')}]`;
-  const credentials =
-    header === undefined
-      ? ''
-      : `\n    # The server gets this credential; the caller's token is never forwarded.
-    credentials: {type: static, header: ${quoteYaml(header.name)}, value: {file: ./${paths.header}}}`;
-  const content = chooseContent(lock, { isApproved: false })
-    ?.lines.map((line) => `\n    ${line}`)
-    .join('');
-  return `# The gateway in front of ${name}, written by \`sallyport init\`. Every key is explained in
+/** A name in YAML, which would read some as numbers or as other than text. */
+function nameInYaml(name: string): string {
+  return /^(?!(?:true|false|null|yes|no|on|off|y|n)$)[a-z][a-z0-9_-]*$/.test(name) ? name : quoteYaml(name);
+}
+
+function listInYaml(texts: readonly string[], write: (text: string) => string = quoteYaml): string {
+  return `[${texts.map(write).join(', ')}]`;
+}
+
+/** The gateway file before its first server. */
+export function gatewayText(answers: GatewayAnswers): string {
+  const { issuer, issuerNetwork, publicUrl } = answers;
+  const plaintext = plaintextOf(issuer, issuerNetwork).map((line) => `\n    ${line}`);
+  return `# A gateway, written by \`sallyport init\`; \`sallyport add NAME\` adds a server. Every key is explained in
 # docs/reference/configuration.md; a key that is absent has its default. Paths are relative to this file.
 version: 1
-# The URL of the gateway as its clients see it. The audience of their tokens is ${audience === undefined ? resourceOf(answers) : 'mapped below'}.
+# The URL of the gateway as its clients see it. The path of a server at its end makes the audience of tokens for it.
 publicUrl: ${quoteYaml(publicUrl)}
 
 # To be reached from outside this machine, as in a container, listen on host 0.0.0.0.
@@ -110,28 +135,77 @@ listeners:
   ops: {host: 127.0.0.1, port: 9464}
 
 # Keep this file secret and backed up. To rotate, put a new key first and keep the old one for a day.
-keys: [{file: ./${paths.key}}]
+keys: [{file: ./${KEY_FILE}}]
 
 issuers:
   ${ISSUER_NAME}:
     issuer: ${quoteYaml(issuer)}
-    network: ${issuerNetwork}${plaintextOf(issuer, issuerNetwork)}
+    network: ${issuerNetwork}${plaintext.join('')}
     # What the issuer signs access tokens with.
     algorithms: [ES256, RS256]
     # The header type (typ) of its access tokens. Some issuers write JWT there, and Keycloak does for every client
     # where "Use at+jwt as access token header type" is off: see docs/reference/authorization.md.
     tokenType: at+jwt
 
-upstreams:
-  ${name}:
-    url: ${quoteYaml(url)}
-    network: ${network}${plaintextOf(url, network)}
-    issuers: [${ISSUER_NAME}]${audiences}${requested}${credentials}${content ?? ''}
+upstreams: {}
 
-policies: {dir: ./policies}
-pins: {dir: ./${PINS_FOLDER}}
+policies: {dir: ./${NEW_LAYOUT.policies}}
+pins: {dir: ./${NEW_LAYOUT.pins}}
 audit: {sinks: [{type: file, path: ./audit.jsonl}]}
 `;
+}
+
+/** The entry of a server in the gateway file, as lines below its name. */
+export function stanzaLines(answers: ServerAnswers, lock?: Lock): readonly string[] {
+  const { url, socket, network, transport, requestTimeout, issuers, audience, scopes, header } = answers;
+  const audiences = issuers.map((issuer) => `${nameInYaml(issuer)}: [${quoteYaml(audience ?? '')}]`);
+  return [
+    `url: ${quoteYaml(url)}`,
+    ...(socket === undefined ? [] : [`socket: ${quoteYaml(socket)}`]),
+    ...(socket === undefined ? [`network: ${network}`, ...plaintextOf(url, network)] : []),
+    ...(transport === undefined ? [] : [`transport: ${transport}`]),
+    `issuers: ${listInYaml(issuers, nameInYaml)}`,
+    ...(audience === undefined ? [] : [`audiences: {${audiences.join(', ')}}`]),
+    ...(scopes.length === 0
+      ? []
+      : ['# Clients request these scopes at the issuer.', `scopesSupported: ${listInYaml(scopes)}`]),
+    ...(header === undefined ? [] : credentialLines(header)),
+    ...(requestTimeout === undefined ? [] : [`limits: {requestTimeout: ${requestTimeout}}`]),
+    ...contentLines(answers, lock),
+  ];
+}
+
+function credentialLines({ name, from }: ServerHeader): readonly string[] {
+  const reference = 'env' in from ? `{env: ${from.env}}` : `{file: ${referenceTo(from.file)}}`;
+  return [
+    "# The server gets this credential; the caller's token is never forwarded.",
+    `credentials: {type: static, header: ${quoteYaml(name)}, value: ${reference}}`,
+  ];
+}
+
+function referenceTo(file: string): string {
+  const path = /^[./]/.test(file) ? file : `./${file}`;
+  return /^[\w./-]+$/.test(path) ? path : quoteYaml(path);
+}
+
+/** A kind that was named counts; otherwise the definitions decide. */
+function contentLines({ content, command }: ServerAnswers, lock: Lock | undefined): readonly string[] {
+  if (content === 'auto') return [];
+  if (content !== undefined) return [`content: {kind: ${content}}`];
+  return chooseContent(lock, { command, isApproved: false })?.lines ?? [];
+}
+
+const MARK = '# SHA-256 of the lines above, as they were written: ';
+
+/** A draft with a last line by which `remove` knows that nobody has edited it. */
+function signDraft(text: string): string {
+  return `${text}${MARK}${sha256Hex(text)}\n`;
+}
+
+/** Whether a draft is as it was written. */
+export function isUnedited(text: string): boolean {
+  const at = text.lastIndexOf(MARK);
+  return at >= 0 && text.slice(at) === `${MARK}${sha256Hex(text.slice(0, at))}\n`;
 }
 
 type Tools = {
@@ -143,7 +217,7 @@ type Tools = {
   readonly patterns: readonly string[];
 };
 
-function sortTools(lock: Lock | undefined, allow: InitAnswers['allow']): Tools {
+function sortTools(lock: Lock | undefined, allow: ServerAnswers['allow']): Tools {
   const tools = [...(lock?.pins.tool ?? [])].sort(([one], [other]) => (one < other ? -1 : 1));
   const exact = tools.filter(([name]) => isExactPattern(name));
   const findings = lock === undefined ? [] : scanOwn(lock, pendingOf(lock));
@@ -183,8 +257,8 @@ function isReadOnly(pin: Pin): boolean {
 }
 
 /** The policy. Without a lock file, or where no tool is granted, its rule is written as a comment. */
-export function policyText(answers: InitAnswers, lock: Lock | undefined): string {
-  const { name, groups, allow } = answers;
+export function policyText(answers: ServerAnswers, lock: Lock | undefined): string {
+  const { name, issuers, groups, allow } = answers;
   const { granted, doubtful, listed, patterns } = sortTools(lock, allow);
   const isEmpty = granted.length === 0;
   const names = (tools: readonly string[], mark: string): string[] =>
@@ -196,9 +270,9 @@ export function policyText(answers: InitAnswers, lock: Lock | undefined): string
   const rule = [
     `  - id: ${name}-${allow === 'all' ? 'tools' : 'read'}`,
     '    effect: allow',
-    `    who: {issuers: [${ISSUER_NAME}], groups: [${groups.map(quoteYaml).join(', ')}]}`,
+    `    who: {issuers: ${listInYaml(issuers, nameInYaml)}, groups: ${listInYaml(groups)}}`,
     '    what:',
-    `      upstreams: [${name}]`,
+    `      upstreams: [${nameInYaml(name)}]`,
     '      tools:',
     ...(isEmpty ? [] : [...heading, ...names(granted, '')]),
     ...(doubtful.length === 0
@@ -223,20 +297,20 @@ export function policyText(answers: InitAnswers, lock: Lock | undefined): string
         ...rule.map((line) => `# ${line}`),
       ]
     : ['rules:', ...rule];
-  return `# Who may use ${name}, written by \`sallyport init\`. What no rule allows is neither listed nor callable.
+  return signDraft(`# Who may use ${name}, drafted by \`sallyport add\`. What no rule allows is neither listed nor callable.
 # Tools are granted by name, one a line, so that a review shows each grant. A grant takes effect once the
 # definition of the tool is approved (\`sallyport pin approve\`). Prompts and resources need a grant as well: add
 # prompts: [NAME] or resources: ["URI"] beside tools.
 version: 1
-policy: ${name}
+policy: ${nameInYaml(name)}
 ${rules.join('\n')}
-`;
+`);
 }
 
 const MAX_NAMED = 8;
 
 /** What the policy grants, in sentences; the names in them are not safe for a terminal. */
-export function describeGrants({ allow }: InitAnswers, lock: Lock): string {
+export function describeGrants({ allow }: ServerAnswers, lock: Lock): string {
   const { granted, doubtful, listed, patterns } = sortTools(lock, allow);
   const all = granted.length + doubtful.length + listed.length + patterns.length;
   const which = allow === 'all' ? 'all tools' : 'the tools with readOnlyHint';
@@ -247,17 +321,19 @@ export function describeGrants({ allow }: InitAnswers, lock: Lock): string {
 }
 
 /** The first tests of the policy. They hold before anything is approved; the last one waits for that, as a comment. */
-export function testText(answers: InitAnswers, lock: Lock | undefined): string {
-  const { name, groups, allow } = answers;
+export function testText(answers: ServerAnswers, lock: Lock | undefined): string {
+  const { name, issuers, groups, allow } = answers;
   const { granted, doubtful, listed } = sortTools(lock, allow);
+  const issuer = nameInYaml(issuers[0] ?? '');
   const lacking = [...doubtful, ...listed];
-  const list = (names: readonly string[]): string => `[${names.map(quoteYaml).join(', ')}]`;
+  const list = (names: readonly string[]): string => listInYaml(names);
+  const server = nameInYaml(name);
   const hidden =
     lacking.length === 0
       ? ''
       : `  - name: a member sees no tool that is not granted
     as: member
-    list: ${name}
+    list: ${server}
     lacks: ${list(lacking)}
 `;
   const shown =
@@ -266,19 +342,19 @@ export function testText(answers: InitAnswers, lock: Lock | undefined): string {
       : `  # Holds once the definitions are approved (\`sallyport pin approve\`). Then remove the # here.
   # - name: a member sees what is granted
   #   as: member
-  #   list: ${name}
+  #   list: ${server}
   #   items: ${list(granted)}
 `;
-  return `# Tests of the policy, written by \`sallyport init\`. Run them with: sallyport test policies
+  return signDraft(`# Tests of the policy, drafted by \`sallyport add\`. Run them with: sallyport test policies
 # docs/guides/writing-policies.md shows how to go on.
 version: 1
 principals:
-  member: {groups: ${list(groups.slice(0, 1))}}
-  stranger: {}
+  member: {issuer: ${issuer}, groups: ${list(groups.slice(0, 1))}}
+  stranger: {issuer: ${issuer}}
 cases:
   - name: whoever is in no group sees nothing
     as: stranger
-    list: ${name}
+    list: ${server}
     items: []
-${hidden}${shown}`;
+${hidden}${shown}`);
 }

@@ -1,0 +1,213 @@
+// `sallyport list`: the servers of a configuration in a table: their state, their tools, what of their definitions is
+// approved, whether they drifted, and how many tools each group sees, by the function that decides what a list shows. The
+// state comes from a running gateway if its admin API is configured and a token is given, otherwise from the files; the
+// output says which. Asks no server. docs/reference/commands.md#add-remove-and-list.
+
+import { countReviewed, pendingOf } from '../../pins/approval.js';
+import { isListed } from '../../policy/decide.js';
+import { isExactPattern } from '../../policy/patterns.js';
+import { isObject } from '../../protocol/jsonrpc.js';
+import { escapeForTerminal, toVisibleJson } from '../../text/escaping.js';
+import { type AdminApiPorts, type AdminOptions, createSender, withAdminOptions } from '../admin-client.js';
+import { type PinPorts, readLockFile } from '../pin/lock-files.js';
+import { openWorkspace, principalOf, type Workspace, type WorkspacePorts } from '../policy/workspace.js';
+import { type CliIo, type Command, EXIT_FINE, UsageError, withUsage } from '../program.js';
+
+export type ListPorts = WorkspacePorts & Pick<AdminApiPorts, 'ask'>;
+
+/** A row of the table. */
+type ServerRow = {
+  readonly name: string;
+  /** `configured` without a gateway that was asked. */
+  readonly state: 'configured' | 'up' | 'degraded' | 'away' | 'not loaded';
+  /** Why the state is what it is, if it is neither `configured` nor `up`. */
+  readonly why?: string;
+  readonly tools: number;
+  /** Of definitions of every kind. */
+  readonly approved: number;
+  readonly pending: number;
+  readonly blocked: number;
+  /** Whether something is not as it was approved; absent where no gateway was asked. */
+  readonly drift?: boolean;
+  /** How many tools a caller of a group sees now; without a group, every caller. */
+  readonly who: readonly { readonly issuer: string; readonly group?: string; readonly tools: number }[];
+};
+
+type ListOptions = AdminOptions & { readonly config: string };
+
+async function runList(options: ListOptions, io: CliIo, ports: ListPorts): Promise<number> {
+  const workspace = await openWorkspace({ config: options.config }, io, ports);
+  const asked = await askGateway(options, io, ports);
+  const callers = callersOf(workspace, ports);
+  const { upstreams, pinsDir } = workspace.outline;
+  const rows = upstreams.map(({ name }): ServerRow => {
+    const read = readLockFile(pinsDir, name, io, ports as unknown as PinPorts);
+    const lock = read === 'invalid' ? undefined : read.lock;
+    const counts = lock === undefined ? { approved: 0, blocked: 0 } : countReviewed(lock);
+    return {
+      name,
+      ...(asked.controls === undefined ? { state: 'configured' } : stateOf(name, asked.controls)),
+      ...{ tools: lock?.pins.tool.size ?? 0, ...counts, pending: pendingOf(lock).length },
+      who: callers.map(({ principal, group, issuer }) => ({
+        ...{ issuer, ...(group === undefined ? {} : { group }) },
+        tools: countListed(workspace, principal, name),
+      })),
+    };
+  });
+  io.stdout(options.json === true ? jsonText(rows, asked.source) : tableText(rows, asked.source));
+  return EXIT_FINE;
+}
+
+type Control = { readonly state: string; readonly reason: string };
+
+/** The controls of the running gateway by name, or nothing with why it was not asked. */
+async function askGateway(
+  options: ListOptions,
+  io: CliIo,
+  ports: ListPorts,
+): Promise<{ readonly controls?: ReadonlyMap<string, Control>; readonly source: string }> {
+  try {
+    const send = await createSender(options, io, ports);
+    const { value } = await send('/api/controls', { method: 'GET' });
+    const rows = Array.isArray(value['controls']) ? value['controls'] : [];
+    const controls = new Map(
+      rows
+        .filter(isObject)
+        .map((row) => [String(row['control']), { state: String(row['state']), reason: String(row['reason']) }]),
+    );
+    return { controls, source: 'the running gateway' };
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    const [why = ''] = error.message
+      .replace(/^error: /, '')
+      .trim()
+      .split(';');
+    return { source: `the files; a running gateway was not asked: ${why}` };
+  }
+}
+
+/** As the table of controls words it (src/telemetry/controls.ts). */
+const AWAY = /the upstream has not been listed yet|could not be verified within|answers neither/;
+const DRIFT = /(?:^|; )not as pinned: /;
+
+function stateOf(name: string, controls: ReadonlyMap<string, Control>): Pick<ServerRow, 'state' | 'why' | 'drift'> {
+  const [pins, ...others] = ['pins', 'upstream-connection', 'upstream-credentials'].map((kind) =>
+    controls.get(`${kind}:${name}`),
+  );
+  if (pins === undefined) return { state: 'not loaded', why: 'the running gateway does not have this server' };
+  const degraded = [pins, ...others].filter((control) => control?.state === 'degraded');
+  const why = degraded
+    .map((control) => control?.reason ?? '')
+    .filter((reason) => reason !== '')
+    .join('; ');
+  const drift = DRIFT.test(pins.reason);
+  if (degraded.length === 0) return { state: 'up', drift };
+  return { state: AWAY.test(why) ? 'away' : 'degraded', why, drift };
+}
+
+type Caller = {
+  readonly issuer: string;
+  readonly group?: string;
+  readonly principal: ReturnType<typeof principalOf>;
+};
+
+const ANYONE = { subject: 'someone', client: 'some-client', scopes: [], claims: {} };
+
+/** A caller of each group that a rule names, and one of no group, at each issuer. */
+function callersOf(workspace: Workspace, ports: ListPorts): readonly Caller[] {
+  const groups = new Set<string>();
+  for (const { rule } of workspace.written.values())
+    for (const group of ('groups' in rule.who && rule.who.groups) || []) if (isExactPattern(group)) groups.add(group);
+  return workspace.outline.issuers.flatMap((issuer) =>
+    [undefined, ...[...groups].sort()].map((group): Caller => {
+      const caller = { ...ANYONE, issuer, groups: group === undefined ? [] : [group] };
+      const principal = principalOf(caller, workspace, ports);
+      return { issuer, principal, ...(group === undefined ? {} : { group }) };
+    }),
+  );
+}
+
+/** How many tools of the server a caller is shown, as `tools/list` would filter them. */
+function countListed({ policies, catalogOf }: Workspace, principal: Caller['principal'], upstream: string): number {
+  const kind = 'tool';
+  return catalogOf(upstream)
+    .names(kind)
+    .filter((name) => {
+      const target = { kind, name } as const;
+      return isListed(policies, principal, upstream, target, catalogOf(upstream, target));
+    }).length;
+}
+
+function jsonText(servers: readonly ServerRow[], source: string): string {
+  return `${toVisibleJson({ state: source, servers })}\n`;
+}
+
+const WIDTH = 80;
+const MAX_NAME_WIDTH = 28;
+const INDENT = '  ';
+
+/** The table, with the callers that see something below each row, in lines of at most 80 columns. */
+function tableText(rows: readonly ServerRow[], source: string): string {
+  const width = Math.min(MAX_NAME_WIDTH, Math.max('SERVER'.length, ...rows.map(({ name }) => name.length)));
+  const head = line('SERVER', ['STATE', 'TOOLS', 'APPROVED', 'PENDING', 'BLOCKED', 'DRIFT'], width);
+  const hasIssuers = new Set(rows.flatMap(({ who }) => who.map(({ issuer }) => issuer))).size > 1;
+  const lines = rows.flatMap((row) => [
+    line(row.name, [row.state, row.tools, row.approved, row.pending, row.blocked, driftOf(row)].map(String), width),
+    ...wrap(`who: ${whoText(row, hasIssuers)}`),
+    ...(row.why === undefined ? [] : wrap(`why: ${escapeForTerminal(row.why)}`)),
+  ]);
+  return `${[head, ...lines, '', ...wrap(`State from ${source}.`, '')].join('\n')}\n`;
+}
+
+function driftOf({ drift }: ServerRow): string {
+  if (drift === undefined) return '?';
+  return drift ? 'yes' : 'no';
+}
+
+const COLUMNS = [11, 7, 10, 9, 9, 5];
+
+function line(name: string, cells: readonly string[], width: number): string {
+  const shown = name.length > width ? `${name.slice(0, width - 1)}…` : name;
+  return `${shown.padEnd(width)}  ${cells.map((cell, at) => cell.padEnd(COLUMNS[at] ?? 0)).join('')}`.trimEnd();
+}
+
+/** Without a group, what every caller sees; it is said only where that is something, or nobody sees anything. */
+function whoText({ who, pending }: ServerRow, hasIssuers: boolean): string {
+  const seen = who.filter(({ tools }) => tools > 0);
+  if (seen.length === 0) return pending > 0 ? 'nobody sees a tool before it is approved' : 'nobody sees a tool';
+  const everyone = new Map(seen.filter(({ group }) => group === undefined).map(({ issuer, tools }) => [issuer, tools]));
+  return seen
+    .filter(({ group, issuer, tools }) => group === undefined || tools !== everyone.get(issuer))
+    .map(({ group, issuer, tools }) => {
+      const at = hasIssuers ? `${issuer}/` : '';
+      return `${group === undefined ? `${at}everybody` : `${at}${escapeForTerminal(group)}`} ${tools}`;
+    })
+    .join(', ');
+}
+
+/** Words in lines of at most 80 columns. */
+function wrap(text: string, indent = INDENT): readonly string[] {
+  const lines: string[] = [];
+  let current = indent;
+  for (const word of text.split(' ')) {
+    if (current.length > indent.length && current.length + 1 + word.length > WIDTH) {
+      lines.push(current);
+      current = indent + indent;
+    }
+    current += current.trim() === '' ? word : ` ${word}`;
+  }
+  return [...lines, current];
+}
+
+export function listCommand(io: CliIo, ports: ListPorts): Command {
+  return {
+    name: 'list',
+    summary: 'List the servers of a configuration: state, tools, approvals, drift, and who sees how many.',
+    examples: ['sallyport list', 'sallyport list --json'],
+    configure(command, finish) {
+      withAdminOptions(command, io, 'always').action(async (options: ListOptions) =>
+        finish(await withUsage(io, () => runList(options, io, ports))),
+      );
+    },
+  };
+}
