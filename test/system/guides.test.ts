@@ -153,6 +153,7 @@ function runGuide(
   const settings = {
     ...{ CLONE: ROOT, HELM: helmProgram(), CHART: join(ROOT, 'helm') },
     npm_config_prefix: join(folder, 'linked'),
+    NODE_COMPILE_CACHE: join(folder, 'compiled'),
     ...env,
   };
   return runScript(scriptOf(parts), { cwd, programs, env: settings });
