@@ -75,10 +75,11 @@ export function markingError({ id, ways, marker }: GuideBlock): string | undefin
   return isMarked ? `${id}: tried, and marked as not run` : `${id}: run with a stand-in, unmarked`;
 }
 
+/** What is served ends as by Ctrl-C: nobody who is there waits for balancers to send no more. */
 const PREAMBLE = `set -euo pipefail
 served=
 kept=
-end() { for pid in "$@"; do kill -TERM -- "-$pid" 2>/dev/null || true; wait "$pid" || true; done; }
+end() { for pid in "$@"; do kill -INT -- "-$pid" 2>/dev/null || true; wait "$pid" || true; done; }
 finish() { end $served; served=; }
 trap 'finish; end $kept' EXIT
 start() {
