@@ -37,11 +37,24 @@ type Lists = { readonly [revision: string]: NotCarried };
 
 async function measure(node: string, fixture: Fixture, revision: string): Promise<Measured> {
   const passThrough = await startPassThrough(fixture.url);
+  try {
+    return await measureBeside(node, fixture, passThrough.url, revision);
+  } finally {
+    await passThrough.close();
+  }
+}
+
+async function measureBeside(
+  node: string,
+  fixture: Fixture,
+  passThroughUrl: string,
+  revision: string,
+): Promise<Measured> {
   const gateway = await startGateway(node, fixture.url);
   try {
     const scored = await readScored(revision);
     const direct = await runSuite(fixture.url, revision);
-    const proxied = await runSuite(passThrough.url, revision);
+    const proxied = await runSuite(passThroughUrl, revision);
     const through = await runSuite(gateway.url, revision);
     await proveArmed(gateway, through.size);
     return {
@@ -56,7 +69,6 @@ async function measure(node: string, fixture: Fixture, revision: string): Promis
     };
   } finally {
     await gateway.close();
-    await passThrough.close();
   }
 }
 
