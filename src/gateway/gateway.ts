@@ -32,6 +32,7 @@ import type { Emit } from '../policy/events.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
 import { approvalRules } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
+import { runInTurns } from '../protocol/json/incremental.js';
 import { PLAIN_SESSION } from '../protocol/versions/session.js';
 import { createLeaseRegistry, type LeaseRegistry } from '../proxy/lease-registry.js';
 import { createBlockAnnouncer, createStreamRegistry, type StreamRegistry } from '../proxy/stream-registry.js';
@@ -194,7 +195,7 @@ type Assembly = {
   readonly deliveries: Deliveries;
   readonly traces: TraceExport;
   updateControls(): void;
-  /** Makes a version the current one, in one synchronous step. */
+  /** Makes a version the current one, in one synchronous step; what differs from its pins is reported in turns. */
   apply(next: Version): void;
 };
 
@@ -514,14 +515,17 @@ function assemble(
     recordPinDecisions(before, next, { ...observability, ...sharedResources });
     removeControls(observability.controls, before.settings, next.settings);
     leases.emit((lease) => checkSettings(lease, before.settings, next.settings));
-    for (const runtime of runtimes.all()) {
+    const turns = { upstream: '', loopScheduler: sharedResources.loopScheduler };
+    void runInTurns(turns, [...runtimes.all()], (runtime) => {
+      // A version that replaces this one meanwhile reports all of them.
+      if (current.version !== next) return 'stop';
       void drift.report(runtime, next);
       // What a lock file approves is not scanned: what it approves no longer has to be now.
       const { mode } = runtime.settings.pinning;
       if (mode !== 'strict' && before.hashes.pins !== next.hashes.pins)
         runtime.noteListChanged().catch(() => undefined);
-    }
-    updateControls();
+      return undefined;
+    });
   }
   const approvals = createApprovalService({
     table: state.tableOf('approval', APPROVAL_BOUNDS),
