@@ -14,7 +14,7 @@ import { type Catalog, describesMember, type PinKind, type PinnedDefinition } fr
 import type { FlowSet, SensitiveSet } from '../information-flow.js';
 import { compilePattern, isExactPattern, matchesPattern } from '../patterns.js';
 import { textOf } from '../rule-text.js';
-import { costOf, createPolicySet, matchesUpstream, type PolicySet, type Rule } from '../rules.js';
+import { costOf, createPolicySet, type PolicySet, type Rule } from '../rules.js';
 import { observedRules } from '../shadow.js';
 import { createCloser } from './closing.js';
 import {
@@ -27,7 +27,7 @@ import {
   type RuleDocument,
 } from './documents.js';
 import { compileFlows, compileLabels, compileSensitive } from './information-flow.js';
-import { compileRule, WHAT_KEYS } from './rule.js';
+import { compileRule, namedUpstreams, WHAT_KEYS } from './rule.js';
 import { type CheckedRule, PinnedNames, warnOfApprovals, warnOfClientAnswers, warnOfRules } from './warnings.js';
 
 const PINNED_KINDS = ['tool', 'prompt', 'template'] as const satisfies readonly PinKind[];
@@ -78,7 +78,7 @@ function checkPins(
 ): void {
   checkUpstreamGlobs(written, context, run, report);
   const { pins, upstreams, invalidLocks } = context;
-  const named = upstreams.filter(({ name }) => matchesUpstream(rule, name));
+  const named = namedUpstreams(rule, upstreams);
   const strict = named.filter((upstream) => upstream.strict);
   const areKnown = !strict.some(({ name }) => invalidLocks?.has(name));
   if (pins === undefined || strict.length === 0 || !areKnown) return;
@@ -146,11 +146,11 @@ function checkUpstreamGlobs(
   { suggest }: Run,
   report: ReportDiagnostic,
 ): void {
-  const names = upstreams.map(({ name }) => name);
   for (const [index, text] of (written.what.upstreams ?? []).entries()) {
     const compiled = isExactPattern(text) ? undefined : compilePattern(text, 'name');
     if (compiled?.ok !== true) continue;
     const { pattern } = compiled;
+    const names = upstreams.map(({ name }) => name);
     if (names.some((name) => matchesPattern(pattern, name))) continue;
     const path = ['what', 'upstreams', index];
     const message = `no upstream matches "${text}"`;
@@ -187,6 +187,18 @@ function notePinsMissing(
 
 type Match = { readonly pinned: PinnedDefinition | undefined; readonly isExact: boolean };
 
+/** Something that a rule names; what is pinned of it is read when it is asked for. */
+function namedPin(isExact: boolean, read: () => PinnedDefinition | undefined): Match {
+  let pinned: { readonly is: PinnedDefinition | undefined } | undefined;
+  return {
+    isExact,
+    get pinned() {
+      pinned ??= { is: read() };
+      return pinned.is;
+    },
+  };
+}
+
 /** Templates are matched exactly even if they contain a `*`. `undefined` for a pattern that does not compile. */
 function matchPins(
   catalogs: readonly (Catalog | undefined)[],
@@ -201,7 +213,7 @@ function matchPins(
   return (function* () {
     for (const catalog of catalogs)
       for (const name of pinnedNames(catalog, kind).matching(pattern))
-        yield { pinned: catalog?.statusOf(kind, name).pinned, isExact };
+        yield namedPin(isExact, () => catalog?.statusOf(kind, name).pinned);
   })();
 }
 
@@ -290,6 +302,8 @@ function checkArguments(
   { suggest }: Run,
   report: ReportDiagnostic,
 ): void {
+  // What is pinned is looked at, and its schema compiled, only for rules that read it.
+  if (uses.length === 0 && rule.when === undefined && costOf(rule) === undefined) return;
   const definitions = matched.filter(({ pinned }) => pinned !== undefined && hasArguments(pinned));
   if (definitions.length === 0) return;
   for (const use of uses) {

@@ -12,7 +12,7 @@ import { isPublicUrl } from '../hosts.js';
 import type { FlowSet } from '../information-flow.js';
 import { compileLinear, isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
 import { sortedJson } from '../rule-text.js';
-import { isUnconditional, matchesTarget, matchesUpstream, type Rule, TARGET_KINDS } from '../rules.js';
+import { isUnconditional, matchesTarget, type Rule, TARGET_KINDS } from '../rules.js';
 import type {
   ApprovalDocument,
   DiagnosticCollector,
@@ -22,7 +22,7 @@ import type {
   RuleDocument,
   WhoDocument,
 } from './documents.js';
-import { isList, warnOfReviewerGroups } from './rule.js';
+import { isList, namedUpstreams, warnOfReviewerGroups } from './rule.js';
 
 /** A compiled rule with what it was compiled from. */
 export type CheckedRule = {
@@ -38,7 +38,8 @@ export function warnOfRules(rules: readonly CheckedRule[], context: PolicyContex
   const seen = new Map<string, string>();
   const denying = rules
     .filter(({ rule, isEnforced }) => isEnforced && rule.effect === 'deny' && isUnconditional(rule))
-    .map(({ rule, written }) => ({ rule, who: namedBy(written) }));
+    .map(({ rule, written }, place) => ({ rule, who: namedBy(written), place }));
+  const denyingAt = byUpstream(denying);
   for (const checked of rules) {
     const { rule, written, report } = checked;
     warnOfPrompts(written, report);
@@ -54,7 +55,7 @@ export function warnOfRules(rules: readonly CheckedRule[], context: PolicyContex
     const meaning = sortedJson(same);
     const twin = seen.get(meaning);
     if (twin !== undefined) report([], 'warning', `this rule says the same as "${twin}"`);
-    else warnOfDenies(checked, denying);
+    else warnOfDenies(checked, denyingAt(rule));
     seen.set(meaning, twin ?? rule.id);
   }
 }
@@ -78,7 +79,7 @@ export function warnOfClientAnswers(
 /** A tool of the rule that may destroy something, by its pinned hints or because nothing pins it. */
 function destructiveIn(rule: Rule, { pins, upstreams }: PolicyContext): string | undefined {
   if (rule.targets.tool.length === 0) return undefined;
-  for (const { name: upstream } of upstreams.filter(({ name }) => matchesUpstream(rule, name))) {
+  for (const { name: upstream } of namedUpstreams(rule, upstreams)) {
     const catalog = pins?.(upstream);
     if (catalog === undefined) return `tools of "${upstream}", of which no hint is pinned`;
     for (const name of catalog.names('tool').filter((one) => matchesTarget(rule, 'tool', one))) {
@@ -102,7 +103,7 @@ function mayHold({ reads, evaluate }: Term, tool: Pick<ExpressionFacts, 'upstrea
 /** A target of the rule that a flow leads to. */
 function sinkIn(rule: Rule, flows: FlowSet | undefined, { pins, upstreams }: PolicyContext): string | undefined {
   if (flows === undefined) return undefined;
-  for (const { name: upstream } of upstreams.filter(({ name }) => matchesUpstream(rule, name))) {
+  for (const { name: upstream } of namedUpstreams(rule, upstreams)) {
     const named = rule.targets.tool.flatMap(({ kind, text }) => (kind === 'exact' ? [text] : []));
     const pinned = pins?.(upstream)?.names('tool') ?? [];
     const tools = [...new Set([...named, ...pinned])].filter((name) => matchesTarget(rule, 'tool', name));
@@ -197,7 +198,7 @@ function warnOfLinkHosts({ effect, what }: RuleDocument, report: ReportDiagnosti
 
 /** The pinned tools and prompts that the rule names. */
 function definitionsOf(rule: Rule, { pins, upstreams }: PolicyContext): PinnedDefinition[] {
-  const named = upstreams.filter(({ name }) => matchesUpstream(rule, name));
+  const named = namedUpstreams(rule, upstreams);
   return named.flatMap(({ name: upstream }) => {
     const catalog = pins?.(upstream);
     const names = catalog?.names('tool').filter((name) => matchesTarget(rule, 'tool', name));
@@ -320,7 +321,29 @@ function coversType(types: readonly string[], type: string): boolean {
 type Denying = {
   readonly rule: Rule;
   readonly who: readonly (readonly [keyof WhoDocument, ReadonlySet<unknown>])[];
+  /** Among those that deny. */
+  readonly place: number;
 };
+
+/**
+ * The deny rules that may cover a rule, in their order: one that names upstreams one by one covers only what names the
+ * same.
+ */
+function byUpstream(denying: readonly Denying[]): (rule: Rule) => readonly Denying[] {
+  const isExact = ({ rule }: Denying): boolean => rule.upstreams?.every(({ kind }) => kind === 'exact') === true;
+  const everywhere = denying.filter((one) => !isExact(one));
+  const at = new Map<string, Denying[]>();
+  for (const one of denying.filter(isExact))
+    for (const { text } of one.rule.upstreams ?? []) {
+      const own = at.get(text);
+      if (own === undefined) at.set(text, [one]);
+      else own.push(one);
+    }
+  return ({ upstreams }) => {
+    const own = at.get(upstreams?.[0]?.text ?? '') ?? [];
+    return own.length === 0 ? everywhere : [...everywhere, ...own].sort((a, b) => a.place - b.place);
+  };
+}
 
 function namedBy({ who }: RuleDocument): Denying['who'] {
   const keys = Object.keys(who).filter((key) => key !== 'anyone') as (keyof WhoDocument)[];
