@@ -55,6 +55,7 @@ type AuditSigner = {
 /** The metrics of the audit log. */
 export type AuditMeters = {
   auditEvent(sink: string, result: SinkResult | 'suppressed', count: number): void;
+  auditWrite(sink: string, durationMs: number, error: string): void;
   setAuditQueue(length: number): void;
   setChainSeq(seq: number): void;
 };
@@ -218,6 +219,7 @@ function createSinks(ports: AuditPorts, builder: EventBuilder, isClosing: () => 
       // The duration of a write is not measured by the wall clock, which may jump.
       monotonicMs: () => performance.now(),
       onResult: (result, count) => meters.auditEvent(name, result, count),
+      onWrite: (durationMs, error) => meters.auditWrite(name, durationMs, error),
       onWritten(head) {
         meters.setAuditQueue(Math.max(...sinks.map((each) => each.queueLength)));
         if (index === 0) meters.setChainSeq(head.seq);

@@ -83,10 +83,11 @@ export function createRequestRecorder({ audit, emit }: RecorderPorts, keyedHash:
       record.isDecisionWritten = true;
       return audit.decision(record);
     },
-    closeRecord(record: RequestRecord): void {
+    closeRecord(record: RequestRecord, hasClientLeft = false): void {
       const totalMs = performance.now() - record.startedMs;
       const suppressed = isAuthnFailure(record) ? writeAuthnFailure(record) : writeOutcome(record, totalMs);
       emit('ended', { record, totalMs, suppressed });
+      if (hasClientLeft) emit('clientLeft', { record });
       // Anyone can cause refusals of unknown callers, so those above the rate of the audit log make no span either.
       if (record.trace?.isSampled === true && suppressed !== undefined) emit('traced', { record, totalMs });
     },

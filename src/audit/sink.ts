@@ -92,6 +92,8 @@ type SinkPorts = {
   readonly monotonicMs: () => number;
   readonly onResult: (result: SinkResult, count: number) => void;
   readonly onWritten: (head: ChainHead) => void;
+  /** How long a write took. `error`: the code of a system error, or `_OTHER`; empty if it succeeded. */
+  readonly onWrite: (durationMs: number, error: string) => void;
   /** A checkpoint was written; it is copied to the other sinks. */
   readonly onCheckpoint: (event: EventText) => void;
   /** The error code, or `undefined` when the sink works again. */
@@ -337,9 +339,11 @@ export class AuditSink {
       this.#startedMs = this.#ports.monotonicMs();
       try {
         await this.#write(items);
+        this.#ports.onWrite(this.#ports.monotonicMs() - this.#startedMs, '');
         group.resolve();
       } catch (error) {
         isWorking = false;
+        this.#ports.onWrite(this.#ports.monotonicMs() - this.#startedMs, systemErrorCode(error) ?? '_OTHER');
         await this.#fail(items, error);
       }
       this.#committing = undefined;

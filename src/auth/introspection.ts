@@ -5,6 +5,7 @@
 import { hash } from 'node:crypto';
 import * as oauth from 'oauth4webapi';
 import type { IntrospectionSettings, IssuerSettings } from '../config/settings.js';
+import type { Measured } from '../policy/events.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { BoundedMap, createRate } from '../state/bounds.js';
 import { discover, type FetchJson, learnedUrlRule } from './issuer.js';
@@ -93,6 +94,8 @@ type Ports = {
   readonly fetchJson: FetchJson;
   readonly postForm: PostForm;
   readonly now: () => number;
+  /** How long a request took. `error`: `unavailable` if the endpoint is, `invalid` if its response is. */
+  readonly onIntrospected: (issuer: string, measured: Measured) => void;
 };
 
 const INVALID_RESPONSE = 'the introspection endpoint sent a response that is not valid';
@@ -132,13 +135,15 @@ export function createIntrospector(
   let waiting = 0;
   let discovering: Promise<URL> | undefined;
 
-  function fail(error: unknown): void {
+  function fail(error: unknown): IntrospectionError {
     const introspectionError =
       error instanceof IntrospectionError ? error : new IntrospectionError(INVALID_RESPONSE, false);
     failure = introspectionError.message;
-    if (!introspectionError.isOutage) return;
-    outageAt = ports.now();
-    endpoint = undefined;
+    if (introspectionError.isOutage) {
+      outageAt = ports.now();
+      endpoint = undefined;
+    }
+    return introspectionError;
   }
 
   async function findEndpoint(): Promise<URL> {
@@ -165,12 +170,16 @@ export function createIntrospector(
   }
 
   async function sendIntrospection(token: string): Promise<Introspection> {
+    const startedMs = performance.now();
+    const report = (error: string): void =>
+      ports.onIntrospected(issuer.name, { durationMs: performance.now() - startedMs, error });
     try {
       const response = await askEndpoint(await findEndpoint(), token, context);
       failure = undefined;
+      report('');
       return response['active'] === true ? { kind: 'active', claims: response } : { kind: 'inactive' };
     } catch (error) {
-      fail(error);
+      report(fail(error).isOutage ? 'unavailable' : 'invalid');
       return { kind: 'unavailable' };
     }
   }

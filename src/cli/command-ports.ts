@@ -51,6 +51,7 @@ export async function observeOnce(
     signer: assertionSigner(createKeyRing(gatewayKeys(gateway))),
     issuer: gateway.publicBase,
     onCredential: () => undefined,
+    onTokenRequest: () => undefined,
     onConnectionError: (_what, detail) => connectionErrors.push(detail),
   });
   const { handshakeTimeoutMs: requestTimeoutMs } = upstream.limits;

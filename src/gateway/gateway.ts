@@ -28,7 +28,7 @@ import { createDriftReport, recordFirstUse, recordPinDecisions } from '../pins/d
 import { createFileKeeper, createStoreKeeper } from '../pins/first-use.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import { refuseWith } from '../policy/decision.js';
-import type { Emit } from '../policy/events.js';
+import type { Emit, Measured } from '../policy/events.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
 import { approvalRules } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
@@ -37,7 +37,9 @@ import { PLAIN_SESSION } from '../protocol/versions/session.js';
 import { createLeaseRegistry, type LeaseRegistry } from '../proxy/lease-registry.js';
 import { createBlockAnnouncer, createStreamRegistry, type StreamRegistry } from '../proxy/stream-registry.js';
 import { createKeyRing, type KeyRing } from '../state/derived-keys.js';
+import { measureStore } from '../state/measured-store.js';
 import { createMemoryState, type GatewayState } from '../state/memory.js';
+import { createSessionCount, type SessionCount } from '../state/opened-sessions.js';
 import { openRedisLink } from '../state/redis.js';
 import { createSharedState } from '../state/shared-state.js';
 import type { StatePorts } from '../state/store.js';
@@ -55,6 +57,7 @@ import {
 import { createGuardedFetch, type GuardedFetch } from '../upstream/safe-fetch.js';
 import { createCallerPage } from './caller-pages.js';
 import type { Version, VersionReading } from './config-version.js';
+import { createGauges } from './gauges.js';
 import {
   buildTables,
   createListeners,
@@ -77,14 +80,16 @@ import { createTraceExport, type TraceExport } from './trace-export.js';
 import { createVersionReader, type VersionReader } from './version-reader.js';
 
 /** Creates the state, in memory or in the shared store; nothing is read from it before its `start`. */
-function openState(settings: StateSettings, ports: StatePorts): GatewayState {
+function openState(settings: StateSettings, ports: StatePorts, emit: Emit): GatewayState {
   switch (settings.type) {
     case 'memory':
       return createMemoryState(ports);
     case 'redis':
       return createSharedState({
         ...ports,
-        link: openRedisLink(settings),
+        link: measureStore(openRedisLink(settings), (operation, measured) =>
+          emit('storeUsed', { operation, ...measured }),
+        ),
         maxAgeMs: settings.maxAgeMs,
         afterLoss: settings.afterLoss,
         readiness: settings.readiness,
@@ -187,6 +192,7 @@ type Assembly = {
   readonly classes: DriftClasses;
   readonly aggregates: Aggregates;
   readonly sharedResources: SharedResources;
+  readonly sessionCount: SessionCount;
   readonly reader: VersionReader;
   readonly approvals: ApprovalService;
   /** Who is told that something waits for a reviewer. */
@@ -410,7 +416,7 @@ function assemble(
   const observability = createObservability(version, { build, ring, log, writeStdout, now, isUndelivered });
   const isOwnListener = (socket: Socket): boolean => isConnectedTo(opened.listening, socket);
   const guardedFetch = createGuardedFetch({ isOwnListener });
-  const state = openState(settings.state, { ring, now });
+  const state = openState(settings.state, { ring, now }, observability.emit);
   const deliveries = createDeliveries(settings.audit, {
     ...{ now, isOwnListener },
     emit: observability.emit,
@@ -419,7 +425,9 @@ function assemble(
   const onLeftOut = (issuer: string, clauses: readonly string[]): void => {
     for (const detail of clauses) observability.emit('issuerIncomplete', { issuer, detail });
   };
-  const identityPorts = { ...guardedFetch, ...state, now, ring, onLeftOut };
+  const onIntrospected = (issuer: string, measured: Measured): void =>
+    observability.emit('introspected', { issuer, ...measured });
+  const identityPorts = { ...guardedFetch, ...state, now, ring, onLeftOut, onIntrospected };
   const identity = buildIdentity(settings, identityPorts);
   const tablesOf = (from: Settings) => buildTables(from, opened.dataPort, publishedKeys(ring), options.localNames);
   const current: Current = {
@@ -475,6 +483,13 @@ function assemble(
     snapshotOf,
     gatewayVersion: build.version,
   });
+  const sessionCount = createSessionCount(now);
+  const reportGauges = createGauges({
+    emit: observability.emit,
+    settings: () => current.version.settings,
+    runtimes: runtimes.all,
+    sessions: sessionCount,
+  });
   function updateControls(): void {
     const { settings: shown, policies } = current.version;
     refreshControls(observability.controls, observability.emit, {
@@ -500,6 +515,7 @@ function assemble(
       blocks: state.revocations.blocks(),
       tracingError: traces.error(),
     });
+    reportGauges();
   }
   function apply(next: Version): void {
     const before = current.version;
@@ -566,6 +582,7 @@ function assemble(
     classes,
     aggregates,
     sharedResources,
+    sessionCount,
     updateControls,
     apply,
   };

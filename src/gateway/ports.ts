@@ -34,7 +34,7 @@ import type { StreamRegistry } from '../proxy/stream-registry.js';
 import { createKeptPages, createListedResources, createLostBackends } from '../state/aggregate-memory.js';
 import type { KeyRing } from '../state/derived-keys.js';
 import { createMemoryLimits, type GatewayState } from '../state/memory.js';
-import { createOpenedSessions } from '../state/opened-sessions.js';
+import { createOpenedSessions, type SessionCount } from '../state/opened-sessions.js';
 import {
   createLiveProgress,
   createNumbersInFlight,
@@ -78,11 +78,12 @@ type PortDependencies = {
   readonly aggregates: Aggregates;
   readonly sharedResources: SharedResources;
   readonly approvals: ApprovalService;
+  readonly sessionCount: SessionCount;
   readonly now: () => number;
 };
 
 export function createPorts(dependencies: PortDependencies): Ports {
-  const { version, snapshotOf, ring, state, streams, leases, now } = dependencies;
+  const { version, snapshotOf, ring, state, streams, leases, sessionCount, now } = dependencies;
   const { inspection, loopScheduler } = dependencies.sharedResources;
   const runtime = dependencies.runtimes.get;
   const settings = () => version().settings;
@@ -90,7 +91,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
   return {
     identity: createIdentityPort(settings, dependencies.identity, state.revocations),
     leases,
-    sessions: createSessionPort({ ring, now, state, leases, settings, runtime }),
+    sessions: createSessionPort({ ring, now, state, leases, settings, runtime, sessionCount }),
     upstreams: createUpstreamPort(runtime, (one) => snapshotOf(one, version())),
     inspection: {
       ...inspection,
@@ -242,13 +243,14 @@ type SessionDependencies = {
   readonly now: () => number;
   readonly state: Pick<GatewayState, 'ended' | 'revocations' | 'claimedReplies'>;
   readonly leases: Pick<LeaseRegistry, 'endSession'>;
+  readonly sessionCount: Pick<SessionCount, 'note' | 'forget'>;
   settings(): Settings;
   runtime(upstream: string): UpstreamRuntime | undefined;
 };
 
 /** Creates the port of sessions. One that was revoked, has ended or is not in order any more does not open. */
 function createSessionPort(dependencies: SessionDependencies): SessionPort {
-  const { ring, now, leases } = dependencies;
+  const { ring, now, leases, sessionCount } = dependencies;
   const { ended, revocations, claimedReplies } = dependencies.state;
   const ids = SESSION_ID(ring, now);
   // Of this replica alone: opening a session should not depend on the shared store.
@@ -262,6 +264,7 @@ function createSessionPort(dependencies: SessionDependencies): SessionPort {
     const isAggregate = dependencies.settings().aggregates.has(upstream);
     const sealedSessions = isAggregate ? [...backendSessionIds(session).values()] : [];
     const backendSessionHashes = sealedSessions.flatMap((one) => ring.hmacAll('session', one));
+    if (!hashes.some(ended.has)) sessionCount.note(hashes[0], session.version, backendSessionHashes);
     return { ...session, hash, hashes, backendSessionHashes };
   }, now);
 
@@ -279,7 +282,10 @@ function createSessionPort(dependencies: SessionDependencies): SessionPort {
     seal: (facts, upstream, principal) => ids.seal(facts, { upstream, principal }),
     end(sealed, owner) {
       const expiresAtMs = now() + SESSION_TTL_MS;
-      for (const hash of ring.hmacAll('session', sealed)) ended.add(hash, expiresAtMs, owner);
+      for (const hash of ring.hmacAll('session', sealed)) {
+        ended.add(hash, expiresAtMs, owner);
+        sessionCount.forget(hash);
+      }
       leases.endSession(sealed);
     },
     claimNumber: createNumbersInFlight(),

@@ -425,6 +425,15 @@ export function trustedPins(lock: Lock | undefined, trusted: Lock): readonly Tru
   });
 }
 
+/** When the oldest form that may be used was approved, in milliseconds since the epoch; `undefined` if none has a time. */
+export function oldestApprovalMs(lock: Lock): number | undefined {
+  const times = namedPins(lock).flatMap(({ pin }) =>
+    approvedVersions(pin).flatMap(({ approval }) => (approval === undefined ? [] : Date.parse(approval.at))),
+  );
+  const oldest = times.reduce((one, other) => Math.min(one, other), Number.POSITIVE_INFINITY);
+  return Number.isFinite(oldest) ? oldest : undefined;
+}
+
 function isReviewed(pin: Pin<unknown> | undefined): boolean {
   return versionsOf(pin).some(({ status }) => status !== 'pending');
 }

@@ -20,6 +20,8 @@ type Item = AtUpstream & { readonly kind: string; readonly name: string };
  */
 type Recorded = { readonly suppressed: number | undefined };
 type Names = { has(name: string): boolean };
+/** How long something took that the gateway waited for. `error`: one of few types; empty if it succeeded. */
+export type Measured = { readonly durationMs: number; readonly error: string };
 /** `oldestMs`: how long the oldest has waited; 0 if none waits. */
 type WaitingCount = { readonly count: number; readonly oldestMs: number };
 
@@ -34,6 +36,10 @@ export type GatewayEvents = {
   readonly traced: { readonly record: RequestRecord; readonly totalMs: number };
   /** What became of spans, or that they could not be sent. */
   readonly spans: { readonly outcome: 'exported' | 'dropped' | 'failed'; readonly count: number };
+  /** A client closed its connection before the whole answer to its request was written. */
+  readonly clientLeft: { readonly record: RequestRecord };
+  /** The sessions that were used lately, by their revisions of MCP. */
+  readonly sessionsCounted: { readonly counts: ReadonlyMap<string, number> };
   readonly unauthenticated: { readonly reason: string };
   /** A bug or an I/O error ended a request. */
   readonly failed: { readonly decision: string; readonly trace: RequestRecord['trace']; readonly error: unknown };
@@ -57,7 +63,11 @@ export type GatewayEvents = {
   readonly loginImpossible: { readonly issuer: string; readonly detail: string };
   /** Somebody came back from this issuer to answer for a call, and was not logged in. `suppressed`: as in `Recorded`. */
   readonly loginRefused: { readonly issuer: string; readonly detail: string; readonly suppressed: number };
-  readonly keysFetched: { readonly issuer: string; readonly atSeconds: number };
+  /** `untilSeconds`: when these keys are too old, in seconds since the epoch like `atSeconds`. */
+  readonly keysFetched: { readonly issuer: string; readonly atSeconds: number; readonly untilSeconds: number };
+  readonly introspected: Measured & { readonly issuer: string };
+  /** A token for an upstream was requested. */
+  readonly tokenRequested: AtUpstream & Measured & { readonly grant: 'client_credentials' | 'token_exchange' };
 
   // Approvals.
   readonly approval: ApprovalEvent;
@@ -79,6 +89,8 @@ export type GatewayEvents = {
     readonly reason: string;
   } & Recorded;
   readonly unusable: Item & { readonly detail: string };
+  /** When the oldest definition that may be used was approved, in seconds since the epoch. */
+  readonly pinsDated: AtUpstream & { readonly oldestSeconds: number };
   readonly toolsCounted: AtUpstream & { readonly states: ReadonlyMap<PinState, number> };
   readonly driftUnreported: AtUpstream & { readonly error: unknown };
 
@@ -136,6 +148,15 @@ export type GatewayEvents = {
   readonly auditSpaceChecked: { readonly sink: string; readonly freeBytes: number };
   readonly auditDeliveryChecked: { readonly sink: string; readonly waitingBytes: number; readonly lagSeconds: number };
   readonly storeChecked: { readonly isUnreachable: boolean };
+  readonly storeUsed: Measured & { readonly operation: string };
+  /** Every certificate that the configuration names: the one of its file that expires first. */
+  readonly certificatesRead: {
+    readonly certificates: readonly {
+      readonly use: string;
+      readonly name: string;
+      readonly expiresAtSeconds: number;
+    }[];
+  };
   readonly blocksCounted: { readonly target: string; readonly count: number };
   /**
    * `detail` says why it is not ready, or what is weaker than it should be; empty if nothing is. `isExpected`: it is so

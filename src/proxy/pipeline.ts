@@ -65,8 +65,13 @@ export async function handleRequest(incoming: Incoming, outgoing: Outgoing, port
     call.wait?.end();
     call.progress?.end();
     call.stream?.release();
-    ports.audit.closeRecord(call.record);
+    ports.audit.closeRecord(call.record, hasClientLeft(incoming));
   }
+}
+
+/** Whether the connection ended before the whole answer was written, by the client's doing. It may end a GET stream. */
+function hasClientLeft({ httpMethod, signal, shutdown }: Incoming): boolean {
+  return httpMethod !== 'GET' && shutdown?.isCut !== true && signal.aborted;
 }
 
 /** Runs the controls in order. INVARIANT: the order of the stages must not change. */

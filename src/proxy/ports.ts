@@ -318,7 +318,7 @@ export type AuditPort = {
   /** False if the record cannot be made durable; then nothing may be forwarded. */
   recordDecision(record: RequestRecord): Promise<boolean>;
   /** Writes the outcome (and the decision, if none was written). INVARIANT: called exactly once per request. */
-  closeRecord(record: RequestRecord): void;
+  closeRecord(record: RequestRecord, hasClientLeft?: boolean): void;
   /** Reports the span of a sampled request that has no record of its own, because its parts have theirs. */
   endSpan(record: RequestRecord): void;
   /** Reports a bug or an I/O fault to the process log. */

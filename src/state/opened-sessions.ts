@@ -17,6 +17,40 @@ type OpenedSession = SessionFacts & {
 const OPENED_SESSION_MS = 60_000;
 const MAX_SESSIONS_PER_CALLER = 32;
 
+/** Longer than an opened session is cached: one in use is opened again sooner. */
+const COUNTED_MS = 5 * OPENED_SESSION_MS;
+/** Of more, those used least lately are not counted. */
+const MAX_COUNTED = 50_000;
+
+export type SessionCount = {
+  /** A session was opened again. `parts`: the keyed hashes of the sessions in it, which count with it. */
+  note(hash: string, version: string, parts: readonly string[]): void;
+  forget(hash: string): void;
+  /** How many were used within the last minutes, by their revisions. */
+  count(): ReadonlyMap<string, number>;
+};
+
+/** No replica keeps a list of sessions, because their ids are sealed: this counts those that it has served lately. */
+export function createSessionCount(now: () => number): SessionCount {
+  const used = new BoundedMap<string, { readonly atMs: number; readonly version: string | undefined }>(MAX_COUNTED);
+  return {
+    note(hash, version, parts) {
+      const isPart = used.has(hash) && used.get(hash)?.version === undefined;
+      used.set(hash, { atMs: now(), version: isPart ? undefined : version });
+      for (const part of parts) used.set(part, { atMs: now(), version: undefined });
+    },
+    forget: (hash) => void used.delete(hash),
+    count() {
+      const counts = new Map<string, number>();
+      for (const [hash, { atMs, version }] of used) {
+        if (now() - atMs >= COUNTED_MS) used.delete(hash);
+        else if (version !== undefined) counts.set(version, (counts.get(version) ?? 0) + 1);
+      }
+      return counts;
+    },
+  };
+}
+
 type CachedSession = { readonly opened: OpenedSession; readonly expiresAtMs: number };
 
 /**

@@ -5,11 +5,11 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { Redis, type RedisOptions } from 'ioredis';
 import type { StateSettings } from '../config/settings.js';
-import { systemErrorCode } from '../text/wording.js';
 import { MAX_ENDED, STEPS_PER_WINDOW } from './memory.js';
 import { MAX_QUEUED_MESSAGES } from './replica-bus.js';
 import { MAX_REVOCATIONS } from './revocations.js';
 import type { StoredRecord, StoreLink } from './store.js';
+import { describeStoreError } from './store-errors.js';
 
 // The operations that Redis runs in one step, as Lua: a script is atomic and reads one clock, that of the store. All
 // KEYS are of one hash slot, and everything that is written gets an expiry.
@@ -408,7 +408,7 @@ export function openRedisLink(settings: Omit<RedisSettings, 'afterLoss' | 'readi
     isPrivate: isPrivate(settings.url),
     opened: () => firstTry(redis),
     // The error of a command without a connection has no cause; the connection error before it has.
-    describe: (error) => describeError(connectionError ?? error),
+    describe: (error) => describeStoreError(connectionError ?? error),
     async poll(replica, { mark, readTo, maxMessages }) {
       const keys = [version, replicas, ended, queueKeyOf(replica), epoch];
       const reply = await run(SCRIPTS.poll, keys, [
@@ -587,32 +587,6 @@ function firstTry(redis: Redis): Promise<void> {
     redis.once('ready', resolve);
     redis.once('close', resolve);
   });
-}
-
-/** What the errors mean that a store answers with, by the word that they begin with. */
-const STORE_ERRORS: ReadonlyMap<string, string> = new Map([
-  ['NOAUTH', 'it asks for a password, and state.url has none that it accepts'],
-  ['WRONGPASS', 'it does not accept the user or the password in state.url'],
-  ['NOPERM', 'the user in state.url lacks a permission that the gateway needs'],
-  ['LOADING', 'it is still loading its data'],
-  ['READONLY', 'it is a replica, which takes no writes'],
-  ['MOVED', 'it is a cluster, which is not supported'],
-  ['OOM', 'it has no memory left'],
-  ['MISCONF', 'it takes no writes because it cannot persist them'],
-  ['ERR', 'it does not accept a command or a connection'],
-]);
-
-/** An error of the store itself begins with a word in capitals; nothing else of an error is shown but its code. */
-function describeError(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown';
-  const prefix = /^[A-Z]{3,16}(?= )/.exec(error.message)?.[0];
-  if (prefix !== undefined) return describeCode(STORE_ERRORS.get(prefix) ?? 'it answers with an error', prefix);
-  if (error.message === 'Command timed out') return 'no answer in time';
-  return describeCode('no connection', systemErrorCode(error));
-}
-
-function describeCode(what: string, code: unknown): string {
-  return typeof code === 'string' ? `${what} (${code})` : what;
 }
 
 /** The store counts in whole milliseconds, and at least one. */

@@ -491,8 +491,13 @@ function setIssuers(controls: Controls, emit: Emit, { identity, settings }: Cont
       ...(weakness === undefined ? [] : [ISSUER_WEAKNESSES[weakness]]),
     ];
     controls.set(`authn:${name}`, reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; '));
-    if (lastSuccessAt !== undefined) emit('keysFetched', { issuer: name, atSeconds: lastSuccessAt / MS_PER_SECOND });
+    if (lastSuccessAt !== undefined && issuer !== undefined) reportKeys(emit, issuer, lastSuccessAt);
   }
+}
+
+function reportKeys(emit: Emit, { name, keysMaxAgeMs }: IssuerSettings, atMs: number): void {
+  const untilSeconds = (atMs + keysMaxAgeMs) / MS_PER_SECOND;
+  emit('keysFetched', { issuer: name, atSeconds: atMs / MS_PER_SECOND, untilSeconds });
 }
 
 /**

@@ -27,6 +27,9 @@ const OVERHEAD_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005
 /** For the time that a person takes: a second to a day. */
 const ANSWER_BUCKETS = [1, 5, 15, 30, 60, 120, 300, 600, 1_800, 3_600, 14_400, 86_400];
 
+/** For what the gateway waits for besides upstreams: half a millisecond to ten seconds. */
+const WAIT_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
 export const METRICS = {
   mcp_server_operation_duration_seconds: {
     kind: 'histogram',
@@ -39,6 +42,16 @@ export const METRICS = {
     help: 'Time taken by the upstream, for requests that reached it.',
     labels: ['upstream', 'mcp_method_name', 'error_type'],
     buckets: OPERATION_BUCKETS,
+  },
+  sallyport_client_disconnects_total: {
+    kind: 'counter',
+    help: 'Requests whose client closed its connection before it had the whole answer. A subscription ends like this.',
+    labels: ['upstream', 'mcp_method_name'],
+  },
+  sallyport_sessions: {
+    kind: 'gauge',
+    help: 'Sessions of clients that this replica has served within the last five minutes, by their revision; that of HTTP+SSE is 2024-11-05. The session of an endpoint counts once.',
+    labels: ['mcp_protocol_version'],
   },
   sallyport_overhead_seconds: {
     kind: 'histogram',
@@ -65,6 +78,11 @@ export const METRICS = {
     kind: 'gauge',
     help: 'Tools of an upstream by the state of their pin.',
     labels: ['upstream', 'state'],
+  },
+  sallyport_pins_oldest_approval_timestamp_seconds: {
+    kind: 'gauge',
+    help: 'Time at which the oldest definition of an upstream that may be used was approved, or trusted on first use.',
+    labels: ['upstream'],
   },
   sallyport_tool_drift_total: {
     kind: 'counter',
@@ -101,6 +119,11 @@ export const METRICS = {
     help: '1 if the last listing of the upstream succeeded, otherwise 0.',
     labels: ['upstream'],
   },
+  sallyport_upstream_listings_total: {
+    kind: 'counter',
+    help: "The gateway's own listings of the upstream by result: succeeded, or failed. Neither they nor its pings count as requests of clients.",
+    labels: ['upstream', 'result'],
+  },
   sallyport_upstream_hanging: {
     kind: 'gauge',
     help: '1 while requests to the upstream are refused at once because it answers neither them nor pings of the gateway.',
@@ -110,6 +133,28 @@ export const METRICS = {
     kind: 'gauge',
     help: 'Time of the last successful fetch of the key set of an issuer.',
     labels: ['issuer'],
+  },
+  sallyport_jwks_expiry_timestamp_seconds: {
+    kind: 'gauge',
+    help: 'Time from which the keys of an issuer are too old, unless they are fetched again before (`keysMaxAge`).',
+    labels: ['issuer'],
+  },
+  sallyport_introspection_duration_seconds: {
+    kind: 'histogram',
+    help: 'Time taken by token introspection, by error: `unavailable` if the endpoint is, `invalid` if its response is.',
+    labels: ['issuer', 'error_type'],
+    buckets: WAIT_BUCKETS,
+  },
+  sallyport_token_request_duration_seconds: {
+    kind: 'histogram',
+    help: 'Time taken by requests for tokens for an upstream, by grant (`client_credentials`, `token_exchange`) and error: a code of RFC 6749, `unavailable` if the server is, `invalid` if its response is.',
+    labels: ['upstream', 'grant', 'error_type'],
+    buckets: WAIT_BUCKETS,
+  },
+  sallyport_certificate_expiry_timestamp_seconds: {
+    kind: 'gauge',
+    help: 'Time at which the first certificate of a file expires, by use (`listener`, `upstream` and `audit-delivery` for what the gateway presents; with `-ca` for the authorities that it trusts there) and by the name of the listener, upstream or sink.',
+    labels: ['use', 'name'],
   },
   sallyport_config_reloads_total: {
     kind: 'counter',
@@ -162,6 +207,12 @@ export const METRICS = {
     help: 'Audit events by sink and result: written, refused, lost, or suppressed (counted only).',
     labels: ['sink', 'result'],
   },
+  sallyport_audit_write_duration_seconds: {
+    kind: 'histogram',
+    help: 'Time taken by a write of audit lines, each for all that came together, by sink and error: the code of a system error.',
+    labels: ['sink', 'error_type'],
+    buckets: WAIT_BUCKETS,
+  },
   sallyport_audit_queue_length: {
     kind: 'gauge',
     help: 'Audit events waiting to be written.',
@@ -196,6 +247,13 @@ export const METRICS = {
     kind: 'gauge',
     help: 'Blocks in force, by kind of target.',
     labels: ['target'],
+  },
+  sallyport_store_operation_duration_seconds: {
+    kind: 'histogram',
+    help: 'Time taken by an operation of the shared store, by error: `timeout`, `unavailable` without a connection, `refused` if the store answered with an error.',
+    labels: ['operation', 'error_type'],
+    buckets: WAIT_BUCKETS,
+    isBounded: true,
   },
   sallyport_store_degraded: {
     kind: 'gauge',

@@ -10,6 +10,7 @@ import type { ControlState, GatewayEvents, Listeners } from '../policy/events.js
 import { isReason, REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
 import type { ApprovalEvent } from '../policy/security-events.js';
+import { LEGACY_SSE_VERSION, SESSION_VERSIONS } from '../protocol/versions/revisions.js';
 import { errorType, methodName, toolName, upstreamErrorType } from './labels.js';
 import { METRIC_NAMES, METRICS, type MetricName, type MetricRow, OTHER, TOOL_LABEL } from './metric-table.js';
 
@@ -341,6 +342,8 @@ export function createMetrics(
 
   const upstreamLabel = (name: string): string => (upstreams.has(name) || aggregates.has(name) ? name : OTHER);
 
+  const issuerLabel = (name: string): string => (issuers.has(name) ? name : OTHER);
+
   const listeners: Listeners = {
     inProgress: ({ upstream, delta }) =>
       families.sallyport_inflight_requests.write(countInflight(upstream, delta), upstreamLabel(upstream)),
@@ -355,19 +358,43 @@ export function createMetrics(
       recordVerdict(families, record, labels);
       recordContent(families, record, labels.upstream);
     },
+    clientLeft: ({ record }) =>
+      families.sallyport_client_disconnects_total.write(1, upstreamLabel(record.upstream), methodName(record)),
+    sessionsCounted({ counts }) {
+      families.sallyport_sessions.clear();
+      for (const version of [LEGACY_SSE_VERSION, ...SESSION_VERSIONS])
+        families.sallyport_sessions.write(counts.get(version) ?? 0, version);
+    },
     spans: ({ outcome, count }) => families.sallyport_trace_spans_total.write(count, outcome),
     reviewersNotified: ({ outcome }) => families.sallyport_approval_messages_total.write(1, outcome),
     unauthenticated: ({ reason }) => families.sallyport_auth_failures_total.write(1, isReason(reason) ? reason : OTHER),
     listed({ upstream }) {
+      families.sallyport_upstream_listings_total.write(1, upstreamLabel(upstream), 'succeeded');
       families.sallyport_upstream_up.write(1, upstreamLabel(upstream));
       // What was listed answers.
       families.sallyport_upstream_hanging.write(0, upstreamLabel(upstream));
     },
     hanging: ({ upstream, isHanging }) =>
       families.sallyport_upstream_hanging.write(isHanging ? 1 : 0, upstreamLabel(upstream)),
-    unlisted: ({ upstream }) => families.sallyport_upstream_up.write(0, upstreamLabel(upstream)),
-    keysFetched: ({ issuer, atSeconds }) =>
-      families.sallyport_jwks_last_success_timestamp_seconds.write(atSeconds, issuers.has(issuer) ? issuer : OTHER),
+    unlisted({ upstream }) {
+      families.sallyport_upstream_listings_total.write(1, upstreamLabel(upstream), 'failed');
+      families.sallyport_upstream_up.write(0, upstreamLabel(upstream));
+    },
+    keysFetched({ issuer, atSeconds, untilSeconds }) {
+      families.sallyport_jwks_last_success_timestamp_seconds.write(atSeconds, issuerLabel(issuer));
+      families.sallyport_jwks_expiry_timestamp_seconds.write(untilSeconds, issuerLabel(issuer));
+    },
+    introspected: ({ issuer, durationMs, error }) =>
+      families.sallyport_introspection_duration_seconds.write(durationMs / 1000, issuerLabel(issuer), error),
+    tokenRequested: ({ upstream, grant, durationMs, error }) =>
+      families.sallyport_token_request_duration_seconds.write(durationMs / 1000, upstreamLabel(upstream), grant, error),
+    certificatesRead({ certificates }) {
+      const family = families.sallyport_certificate_expiry_timestamp_seconds;
+      family.clear();
+      for (const { use, name, expiresAtSeconds } of certificates) family.write(expiresAtSeconds, use, name);
+    },
+    pinsDated: ({ upstream, oldestSeconds }) =>
+      families.sallyport_pins_oldest_approval_timestamp_seconds.write(oldestSeconds, upstreamLabel(upstream)),
     approval: (event) => recordApproval(families, event),
     approvalCrowded({ parties }) {
       for (const party of parties) families.sallyport_approvals_total.write(1, party, 'crowded');
@@ -398,6 +425,7 @@ export function createMetrics(
     },
     configured({ hashes, ...names }) {
       ({ upstreams, aggregates, issuers } = names);
+      families.sallyport_pins_oldest_approval_timestamp_seconds.clear();
       families.sallyport_config_info.clear();
       families.sallyport_config_info.write(1, hashes.config, hashes.policy, hashes.pins);
     },
@@ -409,6 +437,8 @@ export function createMetrics(
       families.sallyport_audit_delivery_waiting_bytes.write(waitingBytes, sink);
       families.sallyport_audit_delivery_lag_seconds.write(lagSeconds, sink);
     },
+    storeUsed: ({ operation, durationMs, error }) =>
+      families.sallyport_store_operation_duration_seconds.write(durationMs / 1000, operation, error),
     storeChecked: ({ isUnreachable }) => families.sallyport_store_degraded.write(isUnreachable ? 1 : 0),
     readinessChanged: ({ isReady }) => families.sallyport_ready.write(isReady ? 1 : 0),
     blocksCounted: ({ target, count }) => families.sallyport_blocks.write(count, target),
@@ -417,6 +447,8 @@ export function createMetrics(
   return {
     listeners,
     auditEvent: (sink, result, count) => families.sallyport_audit_events_total.write(count, sink, result),
+    auditWrite: (sink, durationMs, error) =>
+      families.sallyport_audit_write_duration_seconds.write(durationMs / 1000, sink, error),
     setAuditQueue: (length) => families.sallyport_audit_queue_length.write(length),
     setChainSeq: (seq) => families.sallyport_audit_chain_seq.write(seq),
     loadOf: (upstream) => loadOf(families, upstream),

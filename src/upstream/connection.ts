@@ -20,6 +20,7 @@ import {
   type Presenter,
   type RegisterCredential,
 } from './credentials/credentials.js';
+import type { ReportTokenRequest } from './credentials/token-endpoint.js';
 import type { ListingFailure } from './discovery/discovery.js';
 import { createSendRequest, type ExchangeError, type SendRequest } from './exchange.js';
 import { createLegacySseRequest } from './legacy-sse-requests.js';
@@ -102,6 +103,7 @@ export type ConnectionPorts = {
   readonly issuer: string;
   /** Called with each credential before it is sent to the upstream. */
   readonly onCredential: RegisterCredential;
+  readonly onTokenRequest: ReportTokenRequest;
   /** Called with a fixed text that says why a credential could not be obtained or a connection failed. */
   readonly onConnectionError: (what: 'credentials' | 'connection', detail: string) => void;
 };
@@ -176,13 +178,14 @@ function connectorOf(
 
 function presenterOf(
   { credentials, identity, limits, pinning }: UpstreamSettings,
-  { guardedFetch, now, signer, issuer, onCredential, onConnectionError }: ConnectionPorts,
+  { guardedFetch, now, signer, issuer, onCredential, onTokenRequest, onConnectionError }: ConnectionPorts,
 ): Presenter {
   const sources = {
     guardedFetch,
     now,
     requestTimeoutMs: limits.handshakeTimeoutMs,
     onCredential,
+    onTokenRequest,
     onError: (detail: string) => onConnectionError('credentials', detail),
   };
   const callers = createCredentialSource(credentials, sources);

@@ -547,7 +547,7 @@ export type Runtimes = {
   close(): Promise<void>;
 };
 
-type RuntimesPorts = Omit<ConnectionPorts, 'issuer' | 'onCredential' | 'onConnectionError'> &
+type RuntimesPorts = Omit<ConnectionPorts, 'issuer' | 'onCredential' | 'onTokenRequest' | 'onConnectionError'> &
   SharedPorts & {
     readonly emit: Emit;
     /** Called after the first listing that succeeds, and after the first that does so again. */
@@ -570,6 +570,7 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
       issuer,
       onCredential: store.note,
       onConnectionError: reportError,
+      onTokenRequest: (grant, measured) => emit('tokenRequested', { upstream: settings.name, grant, ...measured }),
       onListed(runtime) {
         emit('listed', { upstream: settings.name });
         if (!isReachable) ports.onReachable(runtime);

@@ -264,6 +264,11 @@ describe('TLS of the data listener', () => {
   });
 
   it('[BND-22] says that it is armed, and what would need a restart', async () => {
-    expect(await gateway.metrics()).toContain('sallyport_controls{control="tls",state="armed"} 1');
+    const metrics = await gateway.metrics();
+    expect(metrics).toContain('sallyport_controls{control="tls",state="armed"} 1');
+    const expires = /^sallyport_certificate_expiry_timestamp_seconds\{use="(listener(?:-ca)?)",name="data"\} (\S+)$/gm;
+    const found = [...metrics.matchAll(expires)];
+    expect(found.map(([, use]) => use)).toEqual(['listener', 'listener-ca']);
+    for (const [, , atSeconds] of found) expect(Number(atSeconds)).toBeGreaterThan(Date.now() / 1000);
   });
 });

@@ -146,5 +146,12 @@ describe('an exchange that goes wrong', () => {
     await vi.waitFor(async () => expect(await rig.gateway.metrics()).toContain(armed), {
       timeout: 5_000,
     });
+    const metrics = await rig.gateway.metrics();
+    const labels = 'upstream="target",grant="token_exchange"';
+    for (const error of ['', 'invalid'])
+      expect(metrics).toMatch(
+        new RegExp(`sallyport_token_request_duration_seconds_count\\{${labels},error_type="${error}"\\} [1-9]`),
+      );
+    expect(metrics).not.toContain('canary');
   });
 });

@@ -116,6 +116,10 @@ describe('a token that only its issuer can read', () => {
     rig.passTime(OUTAGE_PAUSE_MS);
     await expectCallPasses(rig, makeSecret());
     await expect.poll(() => rig.gateway.metrics()).toContain(state('armed'));
+    for (const error of ['', 'unavailable'])
+      expect(await rig.gateway.metrics()).toMatch(
+        new RegExp(`sallyport_introspection_duration_seconds_count\\{issuer="test",error_type="${error}"\\} [1-9]`),
+      );
   });
 
   it('[X-38, TOK-02] floods ask no more than the rate, and who is known goes on', async () => {

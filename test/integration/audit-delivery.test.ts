@@ -320,6 +320,8 @@ describe('a sink of type syslog', () => {
         const degraded = `sallyport_controls{control="audit-delivery",state="degraded"} ${Object.keys(bad).length}`;
         expect(metrics).toContain(degraded);
         expect(metrics).toContain('sallyport_controls{control="audit-delivery",state="armed"} 1');
+        for (const use of ['audit-delivery', 'audit-delivery-ca'])
+          expect(metrics).toContain(`sallyport_certificate_expiry_timestamp_seconds{use="${use}",name="good"}`);
       }, PATIENT);
     });
   });

@@ -162,6 +162,9 @@ describe('[MRG-06] a member that cannot be listed', () => {
         const metrics = () => rig.gateway.metrics();
         await expect.poll(metrics, PATIENT).toContain('sallyport_upstream_up{upstream="right"} 0');
         await expect.poll(metrics, PATIENT).toContain('sallyport_controls{control="endpoint",state="degraded"} 1');
+        // What the gateway asks for itself is no request of a client.
+        expect(await metrics()).toMatch(/sallyport_upstream_listings_total\{upstream="right",result="failed"\} [1-9]/);
+        expect(await metrics()).not.toContain('mcp_client_operation_duration_seconds_count{upstream="right"');
         rig.right.repent();
         await expect.poll(metrics, PATIENT).toContain('sallyport_controls{control="endpoint",state="armed"} 1');
         // What is demanded of tokens is shown for an endpoint as for an upstream.

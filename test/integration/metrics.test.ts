@@ -50,6 +50,7 @@ describe('the metrics of a running gateway', () => {
     ['sallyport_overhead_seconds_count', { mcp_method_name: 'tools/call' }],
     ['sallyport_decisions_total', { ...tools, verdict: 'allow', mode: 'enforce' }],
     ['sallyport_audit_events_total', { sink: 'file', result: 'written' }],
+    ['sallyport_audit_write_duration_seconds_count', { sink: 'file', error_type: '' }],
     ['sallyport_audit_chain_seq', {}],
   ] as const)('[G-01] a call moves %s', (name, labels) => expectMore(name, labels, call));
 
@@ -137,8 +138,11 @@ describe('the metrics of a running gateway', () => {
       signal: held.signal,
     }).catch(() => undefined);
     await expect.poll(() => read('sallyport_inflight_requests')).toBe(1);
-    held.abort();
-    await waiting;
+    const broken = { upstream, mcp_method_name: 'tools/list' };
+    await expectMore('sallyport_client_disconnects_total', broken, async () => {
+      held.abort();
+      await waiting;
+    });
     await expect.poll(() => read('sallyport_inflight_requests')).toBe(0);
     rig.upstream.obey(() => undefined);
 
@@ -152,6 +156,10 @@ describe('the metrics of a running gateway', () => {
     const stream = await fetch(rig.access.url, { headers, signal: left.signal });
     expect(stream.status).toBe(200);
     await expect.poll(() => read('sallyport_open_streams')).toBe(1);
+    const sessions = { mcp_protocol_version: '2025-11-25' };
+    await expect
+      .poll(async () => sumOf(await rig.gateway.metrics(), 'sallyport_sessions', sessions), { timeout: 5_000 })
+      .toBe(1);
     left.abort();
     await expect.poll(() => read('sallyport_open_streams')).toBe(0);
   });
@@ -186,6 +194,13 @@ describe('the metrics of a running gateway', () => {
     );
     expect(sumOf(text, 'sallyport_controls', { control: 'policy', state: 'armed' })).toBe(1);
     expect(sumOf(text, 'sallyport_controls', { control: 'admin', state: 'off' })).toBe(1);
+    expect(sumOf(text, 'sallyport_jwks_expiry_timestamp_seconds', { issuer: 'test' })).toBeGreaterThan(
+      sumOf(text, 'sallyport_jwks_last_success_timestamp_seconds', { issuer: 'test' }),
+    );
+    expect(sumOf(text, 'sallyport_pins_oldest_approval_timestamp_seconds', { upstream })).toBeGreaterThan(
+      1_600_000_000,
+    );
+    expect(sumOf(text, 'sallyport_upstream_listings_total', { upstream, result: 'succeeded' })).toBeGreaterThan(0);
     expect(sumOf(text, 'sallyport_build_info')).toBe(1);
     expect(sumOf(text, 'sallyport_store_degraded')).toBe(0);
     expect(sumOf(text, 'sallyport_audit_queue_length')).toBeGreaterThanOrEqual(0);

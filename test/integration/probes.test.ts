@@ -55,6 +55,9 @@ describe('the probes', () => {
     await expect
       .poll(() => rig.gateway.metrics(), { interval: 100 })
       .toContain('sallyport_controls{control="audit",state="degraded"} 1');
+    expect(await rig.gateway.metrics()).toMatch(
+      /sallyport_audit_write_duration_seconds_count\{sink="file",error_type="[A-Z]+"\} [1-9]/,
+    );
     makeRoom();
     await expect.poll(() => probe('/readyz'), { timeout: 5_000 }).toEqual([200, 'ready\n']);
     await expect

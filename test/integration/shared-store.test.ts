@@ -131,3 +131,18 @@ describe('a token that is revoked at one of replicas of which each has another k
     await expect.poll(() => statuses(token), PATIENT).toEqual([401, 401]);
   });
 });
+
+describe('what a replica asks of the store', () => {
+  it('[G-01] is measured, and so are its failures', async () => {
+    const counted = async (operation: string, error: string): Promise<boolean> => {
+      const labels = `operation="${operation}",error_type="${error}"`;
+      const count = new RegExp(`sallyport_store_operation_duration_seconds_count\\{${labels}\\} [1-9]`);
+      return count.test(await both.one.metrics());
+    };
+    await expect.poll(() => counted('poll', ''), PATIENT).toBe(true);
+    expect(await counted('useOnce', '')).toBe(true);
+    store.goDown();
+    await expect.poll(() => counted('poll', 'unavailable'), PATIENT).toBe(true);
+    store.comeBack();
+  });
+});

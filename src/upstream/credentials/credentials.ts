@@ -12,7 +12,13 @@ import type { ActorToken, ClientAuthentication, UpstreamCredentials, UpstreamIde
 import { type Actor, type Caller, openToken, ownerKey, type Principal } from '../../policy/principal.js';
 import { BoundedMap } from '../../state/bounds.js';
 import type { GuardedFetch } from '../safe-fetch.js';
-import { createTokenEndpoint, type IssuedToken, type TokenEndpoint, type TokenError } from './token-endpoint.js';
+import {
+  createTokenEndpoint,
+  type IssuedToken,
+  type ReportTokenRequest,
+  type TokenEndpoint,
+  type TokenError,
+} from './token-endpoint.js';
 
 /** The state of a credential, for the table of controls. */
 type CredentialState = {
@@ -172,6 +178,7 @@ type CredentialPorts = {
   /** Called with the reason why a token could not be obtained, in text that is safe to log. */
   readonly onError: (detail: string) => void;
   readonly onCredential: RegisterCredential;
+  readonly onTokenRequest: ReportTokenRequest;
 };
 
 /** The longest wait for an authorization server. */

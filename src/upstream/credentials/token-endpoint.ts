@@ -20,6 +20,7 @@ import {
   ResponseBodyError,
 } from 'oauth4webapi';
 import type { ClientAuthentication, TokenRequestSettings } from '../../config/settings.js';
+import type { Measured } from '../../policy/events.js';
 import { type JsonObject, parseObject } from '../../protocol/jsonrpc.js';
 import type { FetchRule, GuardedFetch } from '../safe-fetch.js';
 
@@ -198,7 +199,14 @@ type TokenEndpointPorts = {
   readonly now: () => number;
   /** Time limit for one request to the server, including the response. */
   readonly timeoutMs: number;
+  readonly onTokenRequest: ReportTokenRequest;
 };
+
+/**
+ * How long a request for a token took. `error`: a code of RFC 6749, `unavailable` if the server is, `invalid` if its
+ * response is.
+ */
+export type ReportTokenRequest = (grant: 'client_credentials' | 'token_exchange', measured: Measured) => void;
 
 /** The parameters of one grant, besides those of the settings. */
 type TokenGrant = {
@@ -263,16 +271,22 @@ export function createTokenEndpoint(settings: TokenRequestSettings, ports: Token
     const tokenResponse = await processGenericTokenEndpointResponse(server, client, response);
     const requestContext = { request: settings, subjectToken, nowMs: ports.now() };
     const checked = checkIssued({ ...tokenResponse }, requestContext);
-    if (checked.kind === 'invalid') throw loggableError(checked.why);
+    if (checked.kind === 'invalid') throw loggableError(checked.why, 'invalid');
     return { kind: 'obtained', value: checked.token, expiresAtMs: checked.expiresAtMs };
   }
 
   return {
     async requestToken(grant) {
+      const startedMs = performance.now();
+      let failed: TokenFailure | undefined;
       try {
         return await request(grant);
       } catch (error) {
-        return tokenErrorOf(error);
+        failed = failureOf(error);
+        return failed.error;
+      } finally {
+        const measured = { durationMs: performance.now() - startedMs, error: failed?.type ?? '' };
+        ports.onTokenRequest(grant.subjectToken === undefined ? 'client_credentials' : 'token_exchange', measured);
       }
     },
   };
@@ -321,33 +335,41 @@ function fetchThrough(
   return async (url, { method, headers, body }) => {
     if (method === 'GET') {
       const document = await guardedFetch.fetchJson(new URL(url), rule);
-      if (!document.ok) throw loggableError(`the metadata ${document.detail}`);
+      if (!document.ok) throw loggableError(`the metadata ${document.detail}`, 'unavailable');
       return Response.json(document.value);
     }
     const response = await guardedFetch.postForm(new URL(url), { headers, body: String(body) }, rule);
-    if (!response.ok) throw loggableError(`the token endpoint ${response.detail}`);
+    if (!response.ok) throw loggableError(`the token endpoint ${response.detail}`, 'unavailable');
     const { status, contentType, bytes } = response;
     return new Response(Buffer.from(bytes), { status, headers: { 'content-type': contentType } });
   };
 }
 
-const refusals = new WeakMap<Error, string>();
+/** `type`: one of few, for metrics. */
+type TokenFailure = { readonly error: TokenError; readonly type: string };
+
+type LoggableType = 'unavailable' | 'invalid';
+
+const refusals = new WeakMap<Error, { readonly detail: string; readonly type: LoggableType }>();
 
 /** An error with a text of the gateway's own, which is therefore safe to log. */
-function loggableError(detail: string): Error {
+function loggableError(detail: string, type: LoggableType): Error {
   const error = new Error(detail);
-  refusals.set(error, detail);
+  refusals.set(error, { detail, type });
   return error;
 }
 
 /** Uses fixed texts: what a server writes into its errors must not reach the log. */
-function tokenErrorOf(error: unknown): TokenError {
-  if (error instanceof ResponseBodyError) {
-    const code = KNOWN_ERRORS.has(error.error) ? error.error : 'an unknown error code';
-    const detail = `the token endpoint refused with ${code}`;
-    return { kind: 'error', detail, isOfCaller: GRANT_ERRORS.has(error.error) };
+function failureOf(thrown: unknown): TokenFailure {
+  if (thrown instanceof ResponseBodyError) {
+    const isKnown = KNOWN_ERRORS.has(thrown.error);
+    const detail = `the token endpoint refused with ${isKnown ? thrown.error : 'an unknown error code'}`;
+    const error: TokenError = { kind: 'error', detail, isOfCaller: GRANT_ERRORS.has(thrown.error) };
+    return { error, type: isKnown ? thrown.error : 'invalid' };
   }
-  const loggableDetail = error instanceof Error ? refusals.get(error) : undefined;
-  const detail = loggableDetail ?? 'the response of the authorization server is invalid';
-  return { kind: 'error', detail, isOfCaller: false };
+  const { detail, type } = (thrown instanceof Error ? refusals.get(thrown) : undefined) ?? {
+    detail: 'the response of the authorization server is invalid',
+    type: 'invalid',
+  };
+  return { error: { kind: 'error', detail, isOfCaller: false }, type };
 }

@@ -91,6 +91,7 @@ export function makeSink(writer: ChainWriter, bounds: CheckpointBounds = BOUNDS)
     monotonicMs: () => clock.ms,
     onResult: (result, count) => results.set(result, (results.get(result) ?? 0) + count),
     onWritten: () => undefined,
+    onWrite: () => undefined,
     onCheckpoint: () => undefined,
     onState: (error) => states.push(error),
   });

@@ -35,7 +35,7 @@ export function makeAuthenticator(issuers: readonly IssuerSettings[], clock = ma
   const introspectors = new Map<string, Introspector>();
   for (const issuer of issuers) {
     const { name, introspection } = issuer;
-    const ports = { ...guarded, now: clock.now };
+    const ports = { ...guarded, now: clock.now, onIntrospected: () => undefined };
     if (introspection === undefined) keySources.set(name, createKeySource(issuer, ports));
     else introspectors.set(name, createIntrospector(issuer, introspection, ports));
   }

@@ -211,7 +211,17 @@ describe('createMetrics', () => {
     emitTo(metrics, 'listed', { upstream: 'github' });
     emitTo(metrics, 'hanging', { upstream: 'github', isHanging: true });
     emitTo(metrics, 'readinessChanged', { isReady: true, detail: '', isExpected: false });
-    emitTo(metrics, 'keysFetched', { issuer: 'corp', atSeconds: 1_800_000_000 });
+    emitTo(metrics, 'keysFetched', { issuer: 'corp', atSeconds: 1_800_000_000, untilSeconds: 1_800_003_600 });
+    emitTo(metrics, 'introspected', { issuer: 'corp', durationMs: 3, error: 'invalid' });
+    emitTo(metrics, 'tokenRequested', { upstream: 'github', grant: 'token_exchange', durationMs: 3, error: '' });
+    emitTo(metrics, 'certificatesRead', {
+      certificates: [{ use: 'listener', name: 'data', expiresAtSeconds: 1_900_000_000 }],
+    });
+    emitTo(metrics, 'pinsDated', { upstream: 'github', oldestSeconds: 1_700_000_000 });
+    emitTo(metrics, 'sessionsCounted', { counts: new Map([['2025-11-25', 6]]) });
+    emitTo(metrics, 'clientLeft', { record: sampleRecord() });
+    emitTo(metrics, 'storeUsed', { operation: 'poll', durationMs: 3, error: 'timeout' });
+    metrics.auditWrite('file', 3, 'ENOSPC');
     emitTo(metrics, 'reloaded', { why: 'the files have errors', diagnostics: [], waiting: undefined });
     emitTo(metrics, 'configured', { ...names, hashes: HASHES });
     metrics.auditEvent('file', 'written', 3);
@@ -251,6 +261,16 @@ describe('createMetrics', () => {
       'sallyport_upstream_hanging{upstream="github"}': 1,
       sallyport_ready: 1,
       'sallyport_jwks_last_success_timestamp_seconds{issuer="corp"}': 1_800_000_000,
+      'sallyport_jwks_expiry_timestamp_seconds{issuer="corp"}': 1_800_003_600,
+      'sallyport_introspection_duration_seconds_count{issuer="corp",error_type="invalid"}': 1,
+      'sallyport_token_request_duration_seconds_sum{upstream="github",grant="token_exchange",error_type=""}': 0.003,
+      'sallyport_certificate_expiry_timestamp_seconds{use="listener",name="data"}': 1_900_000_000,
+      'sallyport_pins_oldest_approval_timestamp_seconds{upstream="github"}': 1_700_000_000,
+      'sallyport_sessions{mcp_protocol_version="2025-11-25"}': 6,
+      'sallyport_sessions{mcp_protocol_version="2024-11-05"}': 0,
+      'sallyport_client_disconnects_total{upstream="github",mcp_method_name="tools/call"}': 1,
+      'sallyport_store_operation_duration_seconds_count{operation="poll",error_type="timeout"}': 1,
+      'sallyport_audit_write_duration_seconds_count{sink="file",error_type="ENOSPC"}': 1,
       'sallyport_config_reloads_total{result="rejected"}': 1,
       'sallyport_config_info{config_hash="a",policy_hash="b",pins_hash="c"}': 1,
       'sallyport_audit_events_total{sink="file",result="written"}': 3,
@@ -302,7 +322,7 @@ describe('createMetrics', () => {
       });
       emitTo(metrics, 'unauthenticated', { reason: name });
       emitTo(metrics, 'unlisted', { upstream: name, url: '', detail: '' });
-      emitTo(metrics, 'keysFetched', { issuer: name, atSeconds: 1 });
+      emitTo(metrics, 'keysFetched', { issuer: name, atSeconds: 1, untilSeconds: 2 });
       emitTo(metrics, 'drifted', driftOf(name, 'output'));
     };
     send('name-0');

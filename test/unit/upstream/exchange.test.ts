@@ -27,6 +27,7 @@ const NO_ISSUER = {
   requestTimeoutMs: TIMEOUT_MS,
   onError: () => undefined,
   onCredential: () => undefined,
+  onTokenRequest: () => undefined,
 };
 const NONE = createCredentialSource({ type: 'none' }, NO_ISSUER);
 
