@@ -491,11 +491,12 @@ function setIssuers(controls: Controls, emit: Emit, { identity, settings }: Cont
       ...(weakness === undefined ? [] : [ISSUER_WEAKNESSES[weakness]]),
     ];
     controls.set(`authn:${name}`, reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; '));
-    if (lastSuccessAt !== undefined && issuer !== undefined) reportKeys(emit, issuer, lastSuccessAt);
+    if (issuer !== undefined) reportKeys(emit, issuer, lastSuccessAt);
   }
 }
 
-function reportKeys(emit: Emit, { name, keysMaxAgeMs }: IssuerSettings, atMs: number): void {
+function reportKeys(emit: Emit, { name, keysMaxAgeMs }: IssuerSettings, atMs: number | undefined): void {
+  if (atMs === undefined) return;
   const untilSeconds = (atMs + keysMaxAgeMs) / MS_PER_SECOND;
   emit('keysFetched', { issuer: name, atSeconds: atMs / MS_PER_SECOND, untilSeconds });
 }
