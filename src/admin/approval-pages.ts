@@ -25,7 +25,9 @@ function callerText({ issuer, subject, client, actors }: ApprovalCaller): Html {
 }
 
 function requestText({ subject }: Approval): Html {
-  return html`${foreign(subject.method)}<br>${foreignName(subject.name)}`;
+  const { method, name, shownAs } = subject;
+  const known = shownAs === undefined ? undefined : html` <span class="dim small">known as ${foreign(shownAs)}</span>`;
+  return html`${foreign(method)}<br>${foreignName(name)}${known}`;
 }
 
 const PARTY_TEXTS = { caller: 'the caller', reviewer: 'a reviewer' } as const;

@@ -162,6 +162,7 @@ export function shownApproval(approval: Approval, nowMs: number): object {
     waitsFor: state === 'waiting' ? openParties(approval) : [],
     caller: shownCaller(subject.caller),
     ...{ upstream: subject.upstream, method: subject.method, name: subject.name },
+    ...(subject.shownAs === undefined ? {} : { shownAs: subject.shownAs }),
     ...{ rules: demand.rules, reasons: demand.reasons },
     reviewers: demand.reviewer === undefined ? null : { count: demand.reviewer.count, groups: demand.reviewer.groups },
     answers: answers.map(({ party, verdict, person, proof, atMs }) => ({

@@ -17,6 +17,8 @@ export type ReviewItem = {
   readonly kind: string;
   /** Text of the upstream. */
   readonly name: string;
+  /** The name by which clients know it, where the operator has given it one or presents it otherwise. */
+  readonly shownAs?: string | undefined;
   /** The state of its pin, as decisions see it. */
   readonly state: string;
   /** How it differs from its pin. */
@@ -153,11 +155,12 @@ export function guidePage(guide: string | undefined, frame: Frame): PlainRespons
 /** One definition. Viewers see no more of it than the audit log has. */
 export function driftDetailPage(detail: ReviewDetail, frame: Frame): PlainResponse {
   const { item, clientSees, findings } = detail;
-  const { upstream, kind, name, state, changes, before, after, isPending, isFirstUse } = item;
+  const { upstream, kind, name, shownAs, state, changes, before, after, isPending, isFirstUse } = item;
   const mayReview = frame.roles.some((role) => role !== 'viewer');
   const facts: readonly (readonly [string, Html | string])[] = [
     ['Upstream', upstream],
     ['Kind', kind],
+    ...(shownAs === undefined ? [] : [['Clients know it as', foreignName(shownAs)] as const]),
     [
       'State',
       html`${stateText(state)}${isPending ? ', in the lock file as pending' : undefined}${isFirstUse ? ', trusted on first use' : undefined}`,

@@ -37,6 +37,7 @@ import {
 } from '../pins/lock.js';
 import { formsNotOffered, type ItemDifference, isInformational } from '../pins/lock-differences.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
+import { presentationOf } from '../policy/presentation.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { isShownAsIs } from '../text/escaping.js';
 import type { Runtimes, UpstreamRuntime } from '../upstream/runtimes.js';
@@ -198,12 +199,14 @@ function entriesFor(
 ): readonly Entry[] {
   const { name: upstream } = runtime.settings;
   const pending = pendingDigests(version.locks.get(upstream));
+  const presentation = presentationOf(version.settings.upstreams.get(upstream)?.tools ?? {});
   return found.map(({ old, offered, isFirstUse = false, isNotOffered = false, ...one }) => {
     const { kind, name, before, after } = one;
     const id = sha256Hex(JSON.stringify([upstream, kind, name, before, after])).slice(0, ID_DIGITS);
     const isPending = after !== undefined && pending.has(after);
     const state = stateOf(catalog, kind, name);
-    const item = { ...one, id, upstream, state, isPending, isFirstUse, isNotOffered };
+    const shownAs = kind === 'tool' ? presentation?.byTool.get(name)?.name : undefined;
+    const item = { ...one, shownAs, id, upstream, state, isPending, isFirstUse, isNotOffered };
     return { item, runtime, old, offered };
   });
 }

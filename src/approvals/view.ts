@@ -115,7 +115,7 @@ export function approvalView(approval: ShownApproval, query: ViewQuery, nowMs: n
 <dl class="facts">
 <dt>Upstream</dt><dd>${foreignName(subject.upstream)}</dd>
 <dt>Request</dt><dd><code>${foreign(subject.method)}</code>${subject.isTask === true ? ', as a task' : ''}</dd>
-<dt>${nounOf(subject.method)}</dt><dd>${nameText(subject.name)}</dd>
+<dt>${nounOf(subject.method)}</dt><dd>${nameText(subject.name)}${subject.shownAs === undefined ? undefined : html`, which clients know as ${foreignName(subject.shownAs)}`}</dd>
 <dt>Why a person is asked</dt><dd>${demand.reasons.length === 0 ? 'The rule gives no reason.' : listOf(demand.reasons.map((reason) => foreign(reason, LONG)))}</dd>
 <dt>Rules</dt><dd>${listOf(demand.rules.map((rule) => html`<code>${foreign(rule, LONG)}</code>`))}</dd>
 </dl>

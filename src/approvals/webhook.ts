@@ -200,6 +200,8 @@ type Facts = {
   readonly method: string;
   /** Undefined where the caller chooses it: a URI. */
   readonly name: string | undefined;
+  /** The name by which clients know it, where that is another. */
+  readonly shownAs: string | undefined;
   readonly caller: string;
   readonly count: number;
   readonly createdAtMs: number;
@@ -211,9 +213,9 @@ function factsOf(
   { id, subject, demand, createdAtMs, expiresAtMs }: Approval,
   { hashCaller, linkTo }: WebhookPorts,
 ): Facts {
-  const { upstream, method, name, caller } = subject;
+  const { upstream, method, name, shownAs, caller } = subject;
   return {
-    ...{ id, upstream, method, createdAtMs, expiresAtMs, rules: demand.rules },
+    ...{ id, upstream, method, shownAs, createdAtMs, expiresAtMs, rules: demand.rules },
     name: NAMED.has(method) ? inertName(name) : undefined,
     caller: hashCaller(caller),
     count: demand.reviewer?.count ?? 0,
@@ -244,9 +246,11 @@ function timeOf(ms: number): string {
 }
 
 /** The facts in lines of plain text. */
-function linesOf({ name, method, upstream, rules, caller, count, expiresAtMs }: Facts): readonly string[] {
+function linesOf(facts: Facts): readonly string[] {
+  const { name, shownAs, method, upstream, rules, caller, count, expiresAtMs } = facts;
+  const known = shownAs === undefined ? '' : `, known to clients as ${shownAs}`;
   return [
-    `${method}${name === undefined ? '' : ` ${name}`} at ${upstream}`,
+    `${method}${name === undefined ? '' : ` ${name}`} at ${upstream}${known}`,
     `Rule: ${rules.join(', ')}`,
     `Caller: ${caller}`,
     `Needs ${countOf(count, 'reviewer')}, until ${timeOf(expiresAtMs)}`,
@@ -255,11 +259,12 @@ function linesOf({ name, method, upstream, rules, caller, count, expiresAtMs }: 
 
 /** The message in the form of each receiver. The text of others stands only where no markup is read. */
 const PAYLOADS: Readonly<Record<WebhookSettings['format'], (facts: Facts) => object>> = {
-  json: ({ id, rules, upstream, method, name, caller, count, createdAtMs, expiresAtMs, link }) => ({
+  json: ({ id, rules, upstream, method, name, shownAs, caller, count, createdAtMs, expiresAtMs, link }) => ({
     type: 'approval.requested',
     timestamp: timeOf(createdAtMs),
     data: {
       ...{ approval: id, rules, upstream, method, name: name ?? null, caller, reviewers: count },
+      ...(shownAs === undefined ? {} : { shownAs }),
       ...{ expires: timeOf(expiresAtMs), url: link },
     },
   }),

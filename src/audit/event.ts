@@ -199,11 +199,12 @@ function clientText({ client }: RequestRecord, mask: MaskText | undefined): stri
 /** The target without its end, as both events of a request have it. */
 function targetStart(record: RequestRecord, mask: MaskText | undefined): string {
   const { upstream, aggregate, target } = record;
-  const { method, receivedMethod, name, pin } = target;
+  const { method, receivedMethod, name, shownAs, pin } = target;
   const methodText = method === undefined ? foreignMember('method', receivedMethod, mask) : member('method', method);
   // The name of a pinned definition was reviewed; any other name is text from the client.
   const nameText = pin === undefined ? foreignMember('name', name, mask) : member('name', name);
-  return `,"target":{"upstream":${quoteVerified(upstream)}${member('endpoint', aggregate)}${methodText}${nameText}`;
+  const names = shownAs === undefined ? nameText : `${nameText}${member('shown_as', shownAs)}`;
+  return `,"target":{"upstream":${quoteVerified(upstream)}${member('endpoint', aggregate)}${methodText}${names}`;
 }
 
 function targetText(record: RequestRecord, mask: MaskText | undefined): string {
@@ -441,10 +442,10 @@ function approvalCallerText({ subject: { caller } }: Approval): string {
 }
 
 function approvalTargetText({ subject }: Approval, mask: MaskText | undefined): string {
-  const { upstream, method, name, pin } = subject;
+  const { upstream, method, name, shownAs, pin } = subject;
   // The name of a pinned definition was reviewed; any other name is text from outside.
   const nameText = pin === undefined ? quoteForeign(name, mask) : quoteVerified(name);
-  return `"target":{"upstream":${quoteVerified(upstream)},"method":${quoteVerified(method)},"name":${nameText}${member('pin', pin)}}`;
+  return `"target":{"upstream":${quoteVerified(upstream)},"method":${quoteVerified(method)},"name":${nameText}${member('shown_as', shownAs)}${member('pin', pin)}}`;
 }
 
 /** Who answered, and how it is known; a client that answers names nobody. */

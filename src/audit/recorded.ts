@@ -4,6 +4,7 @@
 import { droppedOf, type MendingSettings } from '../policy/argument-mending.js';
 import type { Catalog, PinnedDefinition } from '../policy/definitions.js';
 import type { CallFacts, KnownArguments } from '../policy/explain.js';
+import { WITHHELD_KEYWORD } from '../policy/presentation.js';
 import type { PrincipalFacts, SupposePrincipal } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import { isObject, type Json, type Target } from '../protocol/jsonrpc.js';
@@ -60,6 +61,8 @@ export type RecordedCall = {
   readonly upstream: string;
   readonly kind: string;
   readonly name: string;
+  /** The name by which the client called it, where that was another. */
+  readonly shownAs?: string;
   readonly scopes: readonly string[];
   readonly groups: readonly string[];
   /** The arguments that were refused, and the schema keywords that they fail. */
@@ -140,7 +143,7 @@ function violationsOf(record: AuditRecord): RecordedCall['violations'] {
 /** A refusal by a block, or by a flow with the decisions that delivered the results. */
 export type OtherRefusal = Pick<
   RecordedCall,
-  'id' | 'time' | 'verdict' | 'reason' | 'rule' | 'caller' | 'upstream' | 'kind' | 'name'
+  'id' | 'time' | 'verdict' | 'reason' | 'rule' | 'caller' | 'upstream' | 'kind' | 'name' | 'shownAs'
 > & { readonly causes: readonly string[] };
 
 /** The refusal that a line records, or `undefined` if neither a flow nor a block refused. */
@@ -155,9 +158,18 @@ export function readOtherRefusal(record: AuditRecord): OtherRefusal | undefined 
   };
 }
 
+/** A name, and beside it the one by which the client called it. */
+export function bothNames({ name, shownAs }: Pick<RecordedCall, 'name' | 'shownAs'>): string {
+  return shownAs === undefined ? name : `${name} (called ${shownAs})`;
+}
+
 /** The decision, its caller and its target as recorded. The issuer is its URL. */
-function subjectOf(record: AuditRecord): Pick<RecordedCall, 'id' | 'time' | 'caller' | 'upstream' | 'kind' | 'name'> {
+function subjectOf(
+  record: AuditRecord,
+): Pick<RecordedCall, 'id' | 'time' | 'caller' | 'upstream' | 'kind' | 'name' | 'shownAs'> {
+  const shownAs = textAt(record, 'target', 'shown_as');
   return {
+    ...(shownAs === undefined ? {} : { shownAs }),
     id: requiredText(record, 'decision', 'id'),
     time: requiredText(record, 'time'),
     caller: {
@@ -180,6 +192,8 @@ function outcomeOf(record: AuditRecord): Pick<RecordedCall, 'verdict' | 'reason'
   const isAllowed = textAt(record, 'decision', 'verdict') === 'allow';
   const [reason] = textsAt(record, 'decision', 'reasons');
   const isByPolicy = isAllowed || (reason !== undefined && BY_POLICY.has(reason)) || isUnapproved({ reason });
+  // A parameter that the operator keeps from clients is refused whatever the rules say.
+  if (violationsOf(record).some(({ keyword }) => keyword === WITHHELD_KEYWORD)) return undefined;
   if (!isByPolicy || textAt(record, 'actor', 'sub') === undefined) return undefined;
   const policy = textAt(record, 'decision', 'policy');
   const rule = policy === undefined ? undefined : `${policy}/${textAt(record, 'decision', 'rule')}`;

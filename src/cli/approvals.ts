@@ -92,6 +92,7 @@ function describeInFull(shown: Shown): string {
     ['agent', 'name' in agent ? `says it is ${textOf(agent, 'name')} ${textOf(agent, 'version')}` : ''],
     ['upstream', textOf(shown, 'upstream')],
     ['request', `${textOf(shown, 'method')} ${textOf(shown, 'name')}`],
+    ['known as', 'shownAs' in shown ? textOf(shown, 'shownAs') : ''],
     ['rules', textsOf(shown['rules'])],
     ['reasons', textsOf(shown['reasons'])],
     ['reviewers', 'count' in reviewers ? `${countOf(Number(reviewers['count']), 'reviewer')}` : ''],

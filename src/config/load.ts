@@ -349,8 +349,12 @@ function outlineOf(
     ...policyFoldersOf(file, gateway),
     policiesMode: gateway.policies.mode,
     aggregates,
-    upstreams: upstreams.map(([name, { issuers = [], pinning, formats, arguments: undeclared }]) => ({
-      ...{ name, formats },
+    upstreams: upstreams.map(([name, { issuers = [], pinning, formats, arguments: undeclared, tools }]) => ({
+      ...{ name, formats, tools },
+      /** Of the tools that are presented otherwise. */
+      toolPositions: new Map(
+        Object.keys(tools).map((tool) => [tool, locate(['upstreams', name, 'tools', tool], 'key')] as const),
+      ),
       arguments: compileArguments(undeclared),
       position: locate(['upstreams', name], 'key'),
       /** Absent if one of them is unknown. */

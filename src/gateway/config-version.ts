@@ -40,13 +40,16 @@ import { loadLocks, type SignedLock } from '../pins/lock-reader.js';
 import { SIGNATURE_SUFFIX } from '../pins/signature.js';
 import { type CompiledPolicies, compileChecked, compilePolicies, knownRules } from '../policy/compile/compile.js';
 import type { Closing, PolicyDocument } from '../policy/compile/documents.js';
-import type { Catalog, SchemaOptions } from '../policy/definitions.js';
+import type { Catalog, DefinitionStatus, SchemaOptions } from '../policy/definitions.js';
 import { type WrittenRules, writtenRules } from '../policy/explain.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
+import { type PresentedTool, presentationOf, presentationProblems, shownName } from '../policy/presentation.js';
 import { openTexts, type PolicySet, type Rule } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
 import type { Turns } from '../protocol/json/incremental.js';
+import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { escapeForTerminal, quoteForShell } from '../text/escaping.js';
+import { stepsOf } from '../text/json-members.js';
 import { countOf, firstOf } from '../text/wording.js';
 
 type PinsOf = (upstream: string) => Catalog | undefined;
@@ -63,12 +66,17 @@ const MAX_ALIKE = 10;
  * invalid).
  */
 export function checkAggregateNames(
-  { file, aggregates }: Pick<Outline, 'file' | 'aggregates'>,
+  { file, aggregates, upstreams }: Pick<Outline, 'file' | 'aggregates' | 'upstreams'>,
   pins: PinsOf,
   severity: Severity,
 ): readonly Diagnostic[] {
+  const presentations = new Map(upstreams.map(({ name, tools }) => [name, presentationOf(tools)]));
+  const namesOf = (upstream: string, kind: (typeof NAMED_KINDS)[number]): readonly string[] => {
+    const names = approvedNames(pins(upstream), kind);
+    return kind === 'tool' ? names.map((name) => shownName(presentations.get(upstream), name)) : names;
+  };
   return aggregates.flatMap((aggregate) =>
-    NAMED_KINDS.flatMap((kind) => findAlike(aggregate, kind, pins))
+    NAMED_KINDS.flatMap((kind) => findAlike(aggregate, (upstream) => namesOf(upstream, kind)))
       .slice(0, MAX_ALIKE)
       .map((message) => ({ file, ...aggregate.position, severity, rule: 'conflict', message })),
   );
@@ -76,15 +84,9 @@ export function checkAggregateNames(
 
 function findAlike(
   { backends }: AggregateOutline,
-  kind: (typeof NAMED_KINDS)[number],
-  pins: PinsOf,
+  namesOf: (upstream: string) => readonly string[],
 ): readonly string[] {
-  const groups = findConfusableNames(
-    backends.map(({ upstream, prefix }) => ({
-      prefix,
-      names: approvedNames(pins(upstream), kind),
-    })),
-  );
+  const groups = findConfusableNames(backends.map(({ upstream, prefix }) => ({ prefix, names: namesOf(upstream) })));
   const shown = ({ backend, name }: BackendName): string =>
     `${JSON.stringify(`${backends[backend]?.prefix ?? ''}${name}`)} of ${backends[backend]?.upstream ?? ''}`;
   return groups.map((alike) => `names that look alike: ${alike.map(shown).join(', ')}`);
@@ -139,6 +141,57 @@ function noteUndeclaredArguments(
   });
 }
 
+/** Before anything was observed upstream, what the lock file approves has the state `absent`. */
+function isApproved({ state }: DefinitionStatus): boolean {
+  return state === 'approved' || state === 'absent';
+}
+
+/**
+ * Tools that cannot be presented as the gateway file says, by what the lock file approves; reported at the tool. They are
+ * found before a start; those that cannot later, because definitions have changed, are hidden at run time.
+ */
+export function checkPresentations(
+  { file, upstreams }: Pick<Outline, 'file' | 'upstreams'>,
+  pins: PinsOf,
+  severity: Severity,
+): readonly Diagnostic[] {
+  return upstreams.flatMap(({ name, tools, toolPositions, position }) => {
+    const presentation = presentationOf(tools);
+    const catalog = pins(name);
+    if (presentation === undefined || catalog === undefined) return [];
+    const at = (tool: string) => ({ file, ...(toolPositions.get(tool) ?? position), rule: 'conflict' as const });
+    const report = (tool: string, why: string, level: Severity): Diagnostic => {
+      return { ...at(tool), severity: level, message: escapeForTerminal(`tool ${JSON.stringify(tool)}: ${why}`) };
+    };
+    const known = new Set(catalog.names('tool'));
+    const misnamed = [...presentation.byTool.keys()].filter((tool) => !known.has(tool));
+    const problems = presentationProblems(presentation, catalog, isApproved);
+    const unfit = [...presentation.byTool.values()].flatMap((one) => {
+      const { pinned } = catalog.statusOf('tool', one.tool);
+      const isSound = problems.every(({ tool }) => tool !== one.tool);
+      const why = pinned && isSound ? valueError(one, pinned.definition) : undefined;
+      return why === undefined ? [] : [{ tool: one.tool, why }];
+    });
+    return [
+      ...[...problems, ...unfit].map(({ tool, why }) => report(tool, why, severity)),
+      ...misnamed.map((tool) => report(tool, NOT_PINNED_HERE, 'warning')),
+    ];
+  });
+}
+
+const NOT_PINNED_HERE = 'the lock file has no tool of this name, so that nothing is presented';
+
+/** Why calls with the values that are filled in could never be valid. */
+function valueError({ filled }: PresentedTool, { inputSchema }: JsonObject): string | undefined {
+  if (filled.size === 0 || !isObject(inputSchema)) return undefined;
+  // What else is required is the caller's to send.
+  const { required: _, ...schema } = inputSchema;
+  const compiled = compileSchema(schema);
+  const errors = compiled.ok ? compiled.schema.check(Object.fromEntries(filled)) : [];
+  const [first] = errors.filter(({ pointer }) => filled.has(stepsOf(pointer)[0] ?? ''));
+  return first && `the value of ${JSON.stringify(stepsOf(first.pointer)[0])} is not valid: it ${first.message}`;
+}
+
 function todayInUtc(): string {
   return new Date().toISOString().slice(0, 10);
 }
@@ -153,7 +206,7 @@ export async function readLocksForPolicies(
   const unchecked = noteUnchecked(folder, outline);
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
   const pins = pinsOf(locks, compile);
-  const alike = checkAggregateNames(outline, pins, 'error');
+  const alike = [...checkAggregateNames(outline, pins, 'error'), ...checkPresentations(outline, pins, 'error')];
   const review = (upstream: string): string =>
     `sallyport pin diff -c ${quoteForShell(relative(cwd, outline.file))} ${upstream}`;
   const pending = [...locks.values()].flatMap((lock) => notePending(folder, lock, review));
@@ -355,7 +408,7 @@ async function readNoted(
   const fileHashes = { config: fileHash, policy: policies.hash, pins: pins.hash };
   // While a version runs, names that look alike are hidden, and a removal from a lock file must take effect.
   const severity = inForce === undefined ? 'error' : 'warning';
-  const alike = checkAggregateNames(outline, pinned, severity);
+  const alike = [...checkAggregateNames(outline, pinned, severity), ...checkPresentations(outline, pinned, severity)];
   const found = [
     ...diagnostics,
     ...policies.diagnostics,

@@ -33,7 +33,6 @@ import { compileSchema } from '../policy/json-schema/validator.js';
 import { approvalRules } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
 import { runInTurns } from '../protocol/json/incremental.js';
-import { PLAIN_SESSION } from '../protocol/versions/session.js';
 import { createLeaseRegistry, type LeaseRegistry } from '../proxy/lease-registry.js';
 import { createBlockAnnouncer, createStreamRegistry, type StreamRegistry } from '../proxy/stream-registry.js';
 import { createKeyRing, type KeyRing } from '../state/derived-keys.js';
@@ -46,6 +45,8 @@ import type { StatePorts } from '../state/store.js';
 import { refreshControls, removeControls } from '../telemetry/controls.js';
 import type { Log } from '../telemetry/log.js';
 import type { Build } from '../telemetry/metrics.js';
+import { cleanForeign } from '../text/escaping.js';
+import { firstOf } from '../text/wording.js';
 import { assertionSigner } from '../upstream/connection.js';
 import {
   createRuntimes,
@@ -453,7 +454,7 @@ function assemble(
     classes,
     findings: createFindingReport(observability),
     announce: streams.announce,
-    catalogOf: (runtime, under) => snapshotOf(runtime, under).catalogFor(PLAIN_SESSION),
+    catalogOf: (runtime, under) => snapshotOf(runtime, under).pinned,
     mask: redactForRecord,
   });
   const runtimes = createRuntimes({
@@ -490,6 +491,14 @@ function assemble(
     runtimes: runtimes.all,
     sessions: sessionCount,
   });
+  function describePresentation(upstream: string): readonly string[] {
+    const runtime = runtimes.get(upstream);
+    const problems = runtime === undefined ? [] : snapshotOf(runtime, current.version).presentationProblems();
+    const named = problems.map(
+      ({ tool, why }) => `tool ${JSON.stringify(cleanForeign(redactForRecord(tool)))} (${why})`,
+    );
+    return named.length === 0 ? [] : [`not presentable: ${firstOf(named, MAX_DESCRIBED)}`];
+  }
   function updateControls(): void {
     const { settings: shown, policies } = current.version;
     refreshControls(observability.controls, observability.emit, {
@@ -502,7 +511,7 @@ function assemble(
       deliveries: deliveries.states(),
       auditSpace: observability.auditSpace(),
       nowMs: now(),
-      describePins: drift.describe,
+      describePins: (upstream) => [...drift.describe(upstream), ...describePresentation(upstream.name)],
       budgets: policies.budgets,
       approvals: approvalRules(policies),
       reloadError: current.reloadError,
@@ -589,6 +598,9 @@ function assemble(
   return { current, observability, runtimes, streams, leases, ...shared };
 }
 
+/** Tools that a control names. */
+const MAX_DESCRIBED = 3;
+
 /** While a start waits for keys, they are asked for more often than an issuer that is away otherwise is. */
 function fetchAwaitedKeys({ current: { identity } }: Assembly): void {
   for (const source of identity.keySources.values())
@@ -629,8 +641,7 @@ function openListeners({ now = Date.now }: GatewayOptions, assembly: Opening, ri
     ring,
     now,
   });
-  const catalogOf = (runtime: UpstreamRuntime) =>
-    assembly.snapshotOf(runtime, current.version).catalogFor(PLAIN_SESSION);
+  const catalogOf = (runtime: UpstreamRuntime) => assembly.snapshotOf(runtime, current.version).pinned;
   const reviewed = { ...assembly, version: () => current.version, catalogOf };
   return createListeners(current.version.settings, {
     observability,

@@ -11,6 +11,14 @@ import { type Observed, observedNames } from '../pins/last-seen.js';
 import type { UpstreamBlocks } from '../policy/blocks.js';
 import { mayShowApps } from '../policy/decide.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
+import {
+  offeredIn,
+  type PresentationProblem,
+  presentationOf,
+  presentationProblems,
+  presentedCatalog,
+  shownName,
+} from '../policy/presentation.js';
 import { rulesFor } from '../policy/rules.js';
 import type { ClientProfile } from '../protocol/methods.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
@@ -44,7 +52,15 @@ function challengeOf(
     });
 }
 
-export type SnapshotOf = (runtime: UpstreamRuntime, version: Version) => Snapshot;
+/** A snapshot, and what of it is not for requests. */
+export type OwnSnapshot = Snapshot & {
+  /** The catalog as pins alone decide: what the operator presents otherwise is in it as the upstream offers it. */
+  readonly pinned: Catalog;
+  /** Which tools cannot be presented as it is written. */
+  readonly presentationProblems: () => readonly PresentationProblem[];
+};
+
+export type SnapshotOf = (runtime: UpstreamRuntime, version: Version) => OwnSnapshot;
 
 /** `blocksAt` returns the same object until the blocks of the upstream change. */
 export function createSnapshots(
@@ -58,7 +74,7 @@ export function createSnapshots(
       readonly observedDigest: string | undefined;
       readonly blocks: UpstreamBlocks | undefined;
       readonly revision: number;
-      readonly snapshot: Snapshot;
+      readonly snapshot: OwnSnapshot;
     }
   >();
   let snapshotCount = 0;
@@ -87,7 +103,7 @@ function buildSnapshot(
   runtime: UpstreamRuntime,
   version: Version,
   { compile, blocks }: { compile: CompileDefinition; blocks: UpstreamBlocks | undefined },
-): Snapshot {
+): OwnSnapshot {
   const { settings } = version;
   const upstream = settings.upstreams.get(runtime.settings.name) ?? runtime.settings;
   const profile = settings.profiles.get(upstream.inspect);
@@ -95,6 +111,7 @@ function buildSnapshot(
   const { mode, onDrift, verify, scan } = upstream.pinning;
   const observed = runtime.observed();
   const lock = runtime.firstUse.lockWith(version.locks.get(upstream.name));
+  const presentation = presentationOf(upstream.tools);
   const catalogOf = (clientProfile: ClientProfile): Catalog => {
     const catalog = createCatalog({
       upstream: upstream.name,
@@ -111,12 +128,19 @@ function buildSnapshot(
     });
     return blocks === undefined ? catalog : { ...catalog, blockOf: blocks.of };
   };
-  const catalogsOf = (apps: boolean) => perListedEra((era) => catalogOf({ era, apps }));
+  const pinnedOf = (apps: boolean) => perListedEra((era) => catalogOf({ era, apps }));
+  const presentedOf = (catalogs: ReturnType<typeof pinnedOf>) =>
+    perListedEra((era) => presentedCatalog(catalogs[era], presentation));
   const isDirect = upstream.transport === 'http-sse';
   const supportedVersions = supportedVersionsOf(observed, isDirect);
-  const plain = catalogsOf(false);
-  const withApps = upstream.apps ? catalogsOf(true) : plain;
+  const pinnedPlain = pinnedOf(false);
+  const plain = presentedOf(pinnedPlain);
+  const withApps = upstream.apps ? presentedOf(pinnedOf(true)) : plain;
+  const pinned = pinnedPlain[protocolForUpstream(SESSION, supportedVersions).listedEra];
   return {
+    pinned,
+    presentationProblems: () =>
+      presentation === undefined ? [] : presentationProblems(presentation, pinned, offeredIn(pinned)),
     id,
     upstream: upstream.name,
     policies: version.policies,
@@ -127,6 +151,7 @@ function buildSnapshot(
     tracing: traceTermsOf(settings),
     listsCount: upstream.flows.lists === 'count',
     mending: mendingOf(upstream),
+    presentation,
     block: blocks?.entire,
     limits: upstream.limits,
     supportedVersions,
@@ -337,13 +362,12 @@ function snapshotAt(
 function hiddenNames(backends: readonly BackendSnapshot[]): Hidden {
   const hidden = new Map(backends.map(({ backend }) => [backend.upstream, new Map<PinKind, Set<string>>()]));
   for (const kind of KINDS) {
+    const shown = backends.map((backend) => shownNames(backend, kind));
     const groups = findConfusableNames(
-      backends.map((backend) => ({
-        prefix: backend.backend.prefix,
-        names: visibleNames(backend, kind),
-      })),
+      backends.map(({ backend: { prefix } }, index) => ({ prefix, names: shown[index]?.keys() ?? [] })),
     );
-    for (const one of groups.flat()) hide(one, kind, backends, hidden);
+    for (const { backend, name } of groups.flat())
+      for (const own of shown[backend]?.get(name) ?? []) hide({ backend, name: own }, kind, backends, hidden);
   }
   return hidden;
 }
@@ -358,6 +382,17 @@ function hide(
   const names = kinds?.get(kind) ?? new Set<string>();
   names.add(name);
   kinds?.set(kind, names);
+}
+
+/** The names of the items of a backend, by those under which clients are shown them. */
+function shownNames(backend: BackendSnapshot, kind: PinKind): ReadonlyMap<string, readonly string[]> {
+  const { presentation } = backend.snapshot;
+  const shown = new Map<string, readonly string[]>();
+  for (const name of visibleNames(backend, kind)) {
+    const key = kind === 'tool' ? shownName(presentation, name) : name;
+    shown.set(key, [...(shown.get(key) ?? []), name]);
+  }
+  return shown;
 }
 
 /** The names that a caller could be shown: those approved and present or, without pinning, all that were observed. */

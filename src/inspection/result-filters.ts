@@ -257,7 +257,11 @@ function writeShown(
 }
 
 function narrowed(element: string, edits: readonly SchemaEdit[]): string {
-  return edits.reduce((shown, { path, keyword, value }) => setMember(shown, path, keyword, value), element);
+  return edits.reduce(
+    (shown, { path, keyword, value }) =>
+      value === undefined ? removeMember(shown, path, keyword) : setMember(shown, path, keyword, value),
+    element,
+  );
 }
 
 function inspectionInputOf({ kind, isReviewed, profile }: ListInput, text: string): InspectionInput {

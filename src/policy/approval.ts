@@ -58,6 +58,8 @@ export type ApprovalSubject = {
   readonly method: string;
   /** The tool, prompt or URI; the kind of a server request. */
   readonly name: string;
+  /** The name by which clients know the tool, where the operator has given it another than the server. */
+  readonly shownAs?: string | undefined;
   /** The call asks for a task (MCP 2025-11-25), which is another request than the same call without. */
   readonly isTask?: boolean | undefined;
   /** Keyed digest of the arguments as they would be forwarded: for records, which never hold another. */

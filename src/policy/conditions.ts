@@ -599,7 +599,7 @@ export const INEXACT: ArgumentRefusal = {
  * Of an argument that the definition does not declare. Names of members that no schema has are the caller's: they are
  * shown to the caller, and not recorded.
  */
-function refuseUndeclared({ pointer, shown }: UndeclaredMember): ArgumentRefusal {
+export function refuseUndeclared({ pointer, shown }: UndeclaredMember): ArgumentRefusal {
   const name = stepsOf(pointer).at(-1);
   const holder = shown.slice(0, shown.lastIndexOf('/'));
   const sentence =

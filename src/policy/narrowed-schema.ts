@@ -9,11 +9,11 @@ import { portablePattern } from './patterns.js';
 import type { Principal } from './principal.js';
 import { findCandidates, type PolicySet } from './rules.js';
 
-/** A keyword to be set in the schema at `path` of the definition. */
+/** A member to be set in the object at `path` of the definition, or removed if it has no value. */
 export type SchemaEdit = {
   readonly path: readonly string[];
   readonly keyword: string;
-  readonly value: Json;
+  readonly value: Json | undefined;
 };
 
 type Scalar = string | number | boolean | null;
@@ -49,7 +49,7 @@ export function narrowInputSchema(
 }
 
 /** A schema that is used in a second place, by a reference into `properties`, would be narrowed there as well. */
-function refersToProperties(schema: Json): boolean {
+export function refersToProperties(schema: Json): boolean {
   if (typeof schema !== 'object' || schema === null) return false;
   const ref = isObject(schema) ? schema['$ref'] : undefined;
   if (ref !== undefined && !(typeof ref === 'string' && /^#\/(?:\$defs|definitions)\//.test(ref))) {

@@ -60,6 +60,7 @@ export function openRecord(
       receivedMethod: undefined,
       kind: undefined,
       name: undefined,
+      shownAs: undefined,
       definition: undefined,
       pin: undefined,
       requestId: undefined,
@@ -165,6 +166,8 @@ export type RequestRecord = {
     readonly receivedMethod: string | undefined;
     readonly kind: string | undefined;
     readonly name: string | undefined;
+    /** The name by which the client called it, where the operator has given it another than the server. */
+    readonly shownAs: string | undefined;
     /** Digest of the definition that the upstream listed last, and of the pinned one. */
     readonly definition: string | undefined;
     readonly pin: string | undefined;

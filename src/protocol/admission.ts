@@ -204,6 +204,7 @@ function admitReply(
     traceparent: cutMeta.traceparent,
     undefinedParams: NO_NAMES,
     nulls,
+    presented: undefined,
   });
 }
 
@@ -267,6 +268,7 @@ function admitCall(
     traceparent: cutMeta.traceparent,
     undefinedParams: cutParams.names,
     nulls: reading.nulls,
+    presented: undefined,
   });
 }
 
@@ -311,6 +313,8 @@ type AdmittedChanges = Partial<
     | 'nameHeader'
     | 'paramHeaders'
     | 'edits'
+    | 'nulls'
+    | 'presented'
   >
 >;
 

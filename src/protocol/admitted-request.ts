@@ -173,6 +173,16 @@ export type SentRequestFacts = RequestFacts & {
   readonly sentAt: number;
 };
 
+/** A call of a tool that is presented otherwise than the server offers it (policy/presentation.ts). */
+export type PresentedCall = {
+  /** The name by which the client called it; `target` has that of the server. */
+  readonly name: string;
+  /** Identifies the presentation by which the call was brought into the server's form. */
+  readonly key: string | undefined;
+  /** No client may know this name, or send this parameter. */
+  readonly refused?: 'unknown' | { readonly parameter: string } | undefined;
+};
+
 /**
  * A client's message that is valid protocol for its era: a request or notification, or (in eras with
  * sessions) a reply to a server request, whose id was opened and whose `rule` and `target` are those of that
@@ -220,6 +230,8 @@ export type AdmittedMessage<M extends Message = Message> = AdmittedBrand & {
   readonly undefinedParams: readonly string[];
   /** Pointers to the optional members that were null, and were cut: they count as absent. */
   readonly nulls: readonly string[];
+  /** Of a call whose tool is presented otherwise than the server offers it. */
+  readonly presented: PresentedCall | undefined;
 };
 
 /** Whether a message ends or answers something in progress: a notification, a response, and some requests. */

@@ -358,10 +358,13 @@ export function statelessHeaders(
   const name = params[NAME_SOURCES.get(method) ?? ''];
   if (typeof name === 'string') headers.push(['mcp-name', encodeHeaderValue(name)]);
   const args = params['arguments'];
-  if (method !== 'tools/call' || !isObject(args)) return headers;
-  for (const { header, path } of mirrored) {
+  return method === 'tools/call' && isObject(args) ? [...headers, ...paramHeadersOf(mirrored, args)] : headers;
+}
+
+/** The headers that mirror these arguments. */
+export function paramHeadersOf(mirrored: readonly MirroredParameter[], args: JsonObject): readonly HeaderPair[] {
+  return mirrored.flatMap(({ header, path }): HeaderPair[] => {
     const value = argumentAt(args, path);
-    if (isMirrorable(value)) headers.push([PARAM_PREFIX + header.toLowerCase(), encodeHeaderValue(String(value))]);
-  }
-  return headers;
+    return isMirrorable(value) ? [[PARAM_PREFIX + header.toLowerCase(), encodeHeaderValue(String(value))]] : [];
+  });
 }

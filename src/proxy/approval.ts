@@ -201,11 +201,14 @@ function questionOf(
   const form = formOfText(sent);
   const { ports, incoming, record } = call;
   const same = demand.caller?.remember?.same;
+  const name = nameOf(admitted.target) ?? '';
+  const { name: shownAs = name } = admitted.presented ?? {};
   const subject: ApprovalSubject = {
     caller: ports.approvals.callerOf(principal),
     upstream: incoming.upstream,
     method: admitted.rule.method,
-    name: nameOf(admitted.target) ?? '',
+    name,
+    ...(shownAs === name ? {} : { shownAs }),
     isTask: admitted.mayBecomeTask && admitted.protocol.tasks?.areRequested === true,
     args: ports.audit.keyedHash('arguments', form),
     digest: digestOf(form),
@@ -386,11 +389,12 @@ function formOf({ demand, subject }: ApprovalQuestion | Approval, admitted: Admi
   if (text.length > MAX_FORM_CHARACTERS || hasInexactNumber(text, { start: 0, end: text.length })) return undefined;
   // Without the white space between its parts, by which what follows could be pushed out of sight.
   const shown = JSON.stringify(JSON.parse(text));
-  const { upstream, name } = subject;
+  const { upstream, name, shownAs } = subject;
   if ([upstream, name, shown].some((part) => unseenCharacters(part).size > 0 || PUSHES_AWAY.test(part)))
     return undefined;
   const reasons = demand.reasons.map((reason) => `\n${reason}`).join('');
-  return `${MESSAGE}${reasons}\n\n${upstream}: ${name}\n${shown}`;
+  const known = shownAs === undefined ? '' : `, which your client knows as ${shownAs}`;
+  return `${MESSAGE}${reasons}\n\n${upstream}: ${name}${known}\n${shown}`;
 }
 
 /** Line ends, and blanks that fill lines: what stands behind them is out of sight. */

@@ -20,6 +20,7 @@ import type {
   RunningRequest,
   SessionRequest,
 } from '../policy/obligations.js';
+import type { Presentation } from '../policy/presentation.js';
 import type { Caller, Principal, ProofError } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import type { RefusedToken, RequestRecord } from '../policy/record.js';
@@ -87,6 +88,8 @@ export type Snapshot = {
   readonly tracing?: TraceTerms | undefined;
   /** What may be mended in the arguments of tools; absent if nothing is. */
   readonly mending?: MendingSettings | undefined;
+  /** The tools that clients are shown otherwise than the server offers them; absent if there are none. */
+  readonly presentation?: Presentation | undefined;
   /** The id of the block of the whole upstream, or of everything. */
   readonly block?: string | undefined;
   readonly limits: {

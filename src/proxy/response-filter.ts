@@ -19,6 +19,7 @@ import { digestInTurns } from '../pins/digest.js';
 import { isListed as isListedFor } from '../policy/decide.js';
 import type { PinKind, PinState } from '../policy/definitions.js';
 import { narrowInputSchema } from '../policy/narrowed-schema.js';
+import { presentationError, presentDefinition } from '../policy/presentation.js';
 import { addFindings, type Finding, fold } from '../policy/record.js';
 import { matchKey } from '../policy/rules.js';
 import type { SessionTarget } from '../protocol/admitted-request.js';
@@ -397,7 +398,11 @@ function listInput(
     call.ports.upstreams.notePage(call.incoming.upstream, page);
     refreshSnapshot(call);
     const catalog = call.snapshot.catalogFor(responsePlan.admitted);
-    for (const { name, ...item } of observedItems) if (catalog.withholds?.(kind, name, item)) withheld.add(name);
+    for (const { name, ...item } of observedItems) {
+      const presented = kind === 'tool' ? call.snapshot.presentation?.byTool.get(name) : undefined;
+      const isUnpresentable = presented !== undefined && presentationError(presented, item.definition) !== undefined;
+      if (isUnpresentable || catalog.withholds?.(kind, name, item)) withheld.add(name);
+    }
   }
 
   return {
@@ -427,7 +432,7 @@ function listInput(
       const cut = cutUnpinnedText(call.snapshot, LISTS[list].method, text);
       return sealsCursors(call.snapshot) ? { ...cut, text: removeMember(cut.text, ['result'], 'nextCursor') } : cut;
     },
-    ...(pin === 'tool' ? { editsOf: narrowingFor(call, responsePlan) } : {}),
+    ...(pin === 'tool' ? { editsOf: editsFor(call, responsePlan) } : {}),
     ...(pin === undefined
       ? {}
       : {
@@ -436,11 +441,16 @@ function listInput(
   };
 }
 
-/** Shows the caller which arguments its rules allow. The catalog, and with it every digest, has what the page says. */
-function narrowingFor(call: RequestContext, { principal }: ResponsePlan): NonNullable<ListInput['editsOf']> {
+/**
+ * Shows the caller which arguments its rules allow, of the tool as the operator presents it. The catalog, and with it
+ * every digest, has what the page says.
+ */
+function editsFor(call: RequestContext, { principal }: ResponsePlan): NonNullable<ListInput['editsOf']> {
   return (definition) => {
-    const { policies, upstream } = call.snapshot;
-    return narrowInputSchema(policies, principal, upstream, definition);
+    const { policies, upstream, presentation } = call.snapshot;
+    const narrowing = narrowInputSchema(policies, principal, upstream, definition);
+    const presented = presentation?.byTool.get(String(definition['name']));
+    return presented === undefined ? narrowing : presentDefinition(presented, definition, narrowing);
   };
 }
 

@@ -18,11 +18,12 @@ import {
 } from '../policy/decision.js';
 import type { Catalog } from '../policy/definitions.js';
 import { type Approved, type AuthorizedRequest, enforce, findBeyondLimits } from '../policy/obligations.js';
+import { refuseUnknown, refuseWithheld } from '../policy/presentation.js';
 import type { Principal } from '../policy/principal.js';
 import { addInspection, type RecordFacts, type Staged } from '../policy/record.js';
 import { isAppUri } from '../policy/uris.js';
 import { type AdmittedArray, admitPost, copyAdmitted } from '../protocol/admission.js';
-import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
+import type { AdmittedMessage, ProtocolError, TextEdit } from '../protocol/admitted-request.js';
 import { acceptsEventStream, acceptsType, decodeParamHeaders } from '../protocol/headers.js';
 import { type ReadOutcome, takeTurn } from '../protocol/json/incremental.js';
 import { applyEdits, type JsonReading } from '../protocol/json/json.js';
@@ -30,6 +31,7 @@ import type { JsonObject } from '../protocol/jsonrpc.js';
 import { paramsOf } from '../protocol/params.js';
 import { notAcceptable } from '../protocol/responses.js';
 import { NO_GRANTS, type ServerRequestGrants } from '../protocol/server-requests.js';
+import type { Incoming } from '../protocol/transport.js';
 import { checkParamHeaders, checkSupported, versionsOffered } from '../protocol/versions/negotiation.js';
 import { after } from '../text/after.js';
 import { authenticateAgain, checkSession } from './access-lease.js';
@@ -38,6 +40,7 @@ import { decideTarget, decideVisible, queryFor, type StageOutcome, take } from '
 import { enforceFlows, toShow } from './flows.js';
 import { isRead, readMessage, refuseReadError, turnsOf } from './message-reading.js';
 import type { AnyPort, AuthnError, Snapshot } from './ports.js';
+import { inOwnForm, type OwnCall, ownCallOf, ownHeaders } from './presented-calls.js';
 import { admissionFacts, decisionFacts, mendingFindings, shadowFacts } from './record-facts.js';
 import { claimReply, refuseAuthn } from './refusals.js';
 import {
@@ -123,43 +126,61 @@ export function admit(
   });
 }
 
-/** A message as it was read, and what was mended to get it. */
+/** A message as it was read, and what was done to get it. */
 type ReadBody = {
   readonly body: Uint8Array;
   readonly reading: ReadOutcome;
   readonly mended: readonly MendedArguments[];
+  /** The call in the form of its server, if clients are shown another. */
+  readonly own?: OwnCall | undefined;
 };
 const NOTHING_MENDED: readonly MendedArguments[] = Object.freeze([]);
 
 function admitMended(
   call: RequestContext<AdmissionPorts>,
   principal: Principal,
-  { body, reading, mended }: ReadBody,
+  { body, reading, mended, own: before }: ReadBody,
 ): StageOutcome<AdmittedMessage | AdmittedArray> {
   if (!isRead(reading)) return { outcome: refuseReadError(reading.error), facts: [versionFacts(call)] };
-  const outcome = admitRead(call, principal, body, reading);
+  const outcome = admitRead(call, principal, { body, headers: ownHeaders(call.incoming.headers, before) }, reading);
   if (outcome.kind === 'error') return { outcome: refuseProtocolError(outcome), facts: [versionFacts(call)] };
   if (outcome.kind === 'array') return { outcome, facts: [versionFacts(call)] };
-  const more = findMending(call, outcome, mended.length);
-  if (more === undefined) return finishAdmission(call, principal, outcome, mended);
-  const edited = new TextEncoder().encode(applyEdits(outcome.text, more.edits));
-  return after(noteWait(call, readMessage(call, edited)), (next) =>
+  const own = before ?? ownCallOf(call.snapshot, outcome);
+  if (own !== before && own !== undefined && own.edits.length > 0)
+    return readEdited(call, outcome, own.edits, (edited, next) =>
+      admitMended(call, principal, { body: edited, reading: next, mended, own }),
+    );
+  const admitted = own === undefined ? outcome : inOwnForm(call.snapshot, outcome, own);
+  const more = findMending(call, admitted, mended.length);
+  if (more === undefined) return finishAdmission(call, principal, admitted, mended);
+  return readEdited(call, outcome, more.edits, (edited, next) =>
     // A message that cannot be read after the edit stays as it came, and is refused by its schema.
     next.ok
-      ? admitMended(call, principal, { body: edited, reading: next, mended: [...mended, more] })
-      : finishAdmission(call, principal, outcome, mended),
+      ? admitMended(call, principal, { body: edited, reading: next, mended: [...mended, more], own })
+      : finishAdmission(call, principal, admitted, mended),
   );
+}
+
+/** Goes on with the message as it reads with these edits. */
+function readEdited<T>(
+  call: RequestContext<AdmissionPorts>,
+  { text }: AdmittedMessage,
+  edits: readonly TextEdit[],
+  goOn: (edited: Uint8Array, reading: ReadOutcome) => T | Promise<T>,
+): T | Promise<T> {
+  const edited = new TextEncoder().encode(applyEdits(text, edits));
+  return after(noteWait(call, readMessage(call, edited)), (reading) => goOn(edited, reading));
 }
 
 function admitRead(
   { incoming, ports, snapshot }: RequestContext<AdmissionPorts>,
   principal: Principal,
-  body: Uint8Array,
+  { body, headers }: Pick<Incoming, 'body' | 'headers'>,
   reading: JsonReading,
 ): ReturnType<typeof admitPost> {
   const { upstream } = incoming;
   return admitPost({
-    headers: incoming.headers,
+    headers,
     repeated: incoming.repeated,
     body,
     reading,
@@ -180,9 +201,10 @@ function findMending(
   mendedBefore: number,
 ): MendedArguments | undefined {
   const { mending } = snapshot;
-  const { target, args, text } = admitted;
+  const { target, args, text, presented } = admitted;
   if (mending === undefined || mendedBefore >= MAX_MENDED || target.kind !== 'tool' || args === undefined)
     return undefined;
+  if (presented?.refused !== undefined) return undefined;
   return mendArguments(mending, snapshot.catalogFor(admitted), { name: target.name, args, text });
 }
 
@@ -273,7 +295,9 @@ function decideNow(
   const { snapshot } = call;
   const mismatch = checkSupported(admitted, snapshot.supportedVersions);
   if (mismatch !== undefined) return { outcome: refuseProtocolError(mismatch), facts: [versionFacts(call)] };
-  const decision = decideTarget(snapshot, principal, admitted, admitted);
+  const decision =
+    refuseUnknown(snapshot.presentation, admitted) ??
+    refuseWithheld(decideTarget(snapshot, principal, admitted, admitted), admitted.presented);
   const policy = performance.now() - startedMs;
   const decided = decisionFacts(call, principal, decision, admitted.args);
   const facts: RecordFacts[] = [{ ...decided, versions: snapshot.versions, latency: { policy }, decidedMs: startedMs }];

@@ -87,6 +87,10 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'upstreams.<name>.tls.serverName': 'integration/upstream-tls.test.ts > is held to the configured name',
   'upstreams.<name>.tls.pins': 'integration/upstream-tls.test.ts > lets in the server that has one of them',
   'upstreams.<name>.identity.{header,ttl}': 'integration/upstream-identity.test.ts > is as long as configured',
+  'upstreams.<name>.tools.<name>.{name,description}':
+    'attacks/presented-tools.test.ts > both sides have their names, values and headers',
+  'upstreams.<name>.tools.<name>.parameters.<name>.{value,default,hide}':
+    'attacks/presented-tools.test.ts > both sides have their names, values and headers',
   'upstreams.<name>.arguments':
     'integration/effects-of-settings.test.ts > arguments says what happens to those that nobody declared',
   'upstreams.<name>.arguments.undeclared':

@@ -7,6 +7,7 @@ import { Option } from 'commander';
 import type { AuditRecord } from '../../audit/chain.js';
 import { createEventJoiner, hasId } from '../../audit/query.js';
 import {
+  bothNames,
   isDecision,
   noteGroups,
   type OtherRefusal,
@@ -41,6 +42,8 @@ import {
   describeGiven,
   type GivenArguments,
   openWorkspace,
+  otherNameOf,
+  presentationAt,
   principalOf,
   readCaller,
   readGiven,
@@ -86,9 +89,11 @@ export function runExplainCall(options: ExplainCallOptions, io: CliIo, ports: Wo
     const rules = explainRules(policies, written, { ...query, args: { all: args } });
     const decision = decideUnder(blocks ?? NO_BLOCKS, policies, query);
     const tool = target.kind === 'tool' ? target.name : undefined;
+    const shownAs = tool && otherNameOf(workspace.outline, upstream, 'tool', tool);
     const sensitive = tool === undefined ? undefined : policies.sensitive?.of(upstream, tool);
     const shown = {
       ...describeDecision(decision),
+      ...(shownAs && { shownAs }),
       ...argumentsOf(given),
       rules: place(rules, workspace, io),
       flows: flowsOf(policies, query),
@@ -104,18 +109,19 @@ export function runExplainCall(options: ExplainCallOptions, io: CliIo, ports: Wo
 
 /** What the gateway does to the arguments, where it does something. */
 function argumentsOf(given: GivenArguments): Pick<ExplainedCall, 'arguments'> {
-  const { dropped, coerced, filledIn = [] } = given;
+  const { added, dropped, coerced, filledIn = [] } = given;
   const isPlain = describeGiven(given).length === 0;
-  return isPlain ? {} : { arguments: { dropped, coerced, filledIn } };
+  return isPlain ? {} : { arguments: { ...(added.length > 0 && { added }), dropped, coerced, filledIn } };
 }
 
 /** Notes a name that is not pinned: without the note, a misspelt name looks like one that no rule allows. */
-function noteUnpinned(upstream: string, target: Target, { catalogOf }: Workspace, io: CliIo): void {
+function noteUnpinned(upstream: string, target: Target, { catalogOf, outline }: Workspace, io: CliIo): void {
   if (target.kind !== 'tool' && target.kind !== 'prompt') return;
   const catalog = catalogOf(upstream);
   const known = catalog.names(target.kind);
   if (catalog.mode === 'off' || known.includes(target.name)) return;
-  const meant = didYouMean(target.name, known);
+  const presented = target.kind === 'tool' ? presentationAt(outline, upstream)?.byName.get(target.name) : undefined;
+  const meant = presented === undefined ? didYouMean(target.name, known) : `; clients know "${presented.tool}" by it`;
   const note = `note: no ${target.kind} named "${target.name}" is pinned for ${upstream}${meant}`;
   io.stderr(`${makeVisible(note)}\n`);
 }
@@ -262,12 +268,17 @@ type ExplainedCall = DescribedDecision & {
   readonly flows: ReturnType<typeof flowsOf>;
   readonly areBlocksKnown: boolean;
   readonly sensitive?: readonly DescribedField[];
-  readonly arguments?: Required<Omit<GivenArguments, 'args'>>;
+  /** The name by which clients know the tool. */
+  readonly shownAs?: string;
+  readonly arguments?: Pick<GivenArguments, 'dropped' | 'coerced'> & {
+    readonly added?: GivenArguments['added'];
+    readonly filledIn: NonNullable<GivenArguments['filledIn']>;
+  };
 };
 
 function renderArguments(given: ExplainedCall['arguments']): string {
   if (given === undefined) return '';
-  const lines = describeGiven({ ...given, args: {} }).map((text) => `  ${makeVisible(text)}\n`);
+  const lines = describeGiven({ added: [], ...given, args: {} }).map((text) => `  ${makeVisible(text)}\n`);
   return `arguments, as the gateway reads them:\n${lines.join('')}`;
 }
 
@@ -277,7 +288,7 @@ function renderFields(fields: readonly DescribedField[] = []): string {
 }
 
 function renderCall(call: ExplainedCall): string {
-  const { rules, flows, sensitive, areBlocksKnown, arguments: given, ...decision } = call;
+  const { rules, flows, sensitive, areBlocksKnown, shownAs, arguments: given, ...decision } = call;
   const { verdict, reason, rule, listed, text, askers } = decision;
   const by = rule === undefined ? '' : ` by ${rule}`;
   const seen = listed ? 'listed for this caller' : 'hidden from this caller ("not found")';
@@ -285,7 +296,8 @@ function renderCall(call: ExplainedCall): string {
   const lift = reason === 'blocked' ? 'see the block: sallyport block list\n' : '';
   const unknown = areBlocksKnown ? '' : UNKNOWN_BLOCKS;
   const may = `${renderFlows(flows)}${renderFields(sensitive)}`;
-  const shown = `${renderArguments(given)}${renderRules(rules)}${may}${lift}${unknown}`;
+  const known = shownAs === undefined ? '' : `clients know the tool as ${makeVisible(shownAs)}\n`;
+  const shown = `${known}${renderArguments(given)}${renderRules(rules)}${may}${lift}${unknown}`;
   return `${head}${text === undefined ? '' : `  ${text}\n`}${shown}`;
 }
 
@@ -416,11 +428,11 @@ function renderDecision({ recorded, missing, now, rules }: ExplainedDecision): s
 
 /** What the audit log says of a decision. */
 function renderRecorded(recorded: Omit<OtherRefusal, 'causes'> | ExplainedDecision['recorded']): string {
-  const { time, caller, upstream, kind, name, verdict, reason, rule } = recorded;
+  const { time, caller, upstream, kind, verdict, reason, rule } = recorded;
   const text = reason !== undefined && isReason(reason) ? `  ${REASONS[reason].text}\n` : '';
   const by = rule === undefined ? '' : ` by ${rule}`;
   const head = [
-    `${time}  ${caller.subject} (${caller.client})  ${upstream} ${kind} ${name}`,
+    `${time}  ${caller.subject} (${caller.client})  ${upstream} ${kind} ${bothNames(recorded)}`,
     `recorded: ${verdict}${reason === undefined ? '' : `: ${reason}`}${by}`,
   ];
   const violations = 'violations' in recorded ? recorded.violations : [];

@@ -10,6 +10,7 @@ import { InvalidArgumentError } from 'commander';
 import type { AuditRecord } from '../../audit/chain.js';
 import { createEventJoiner } from '../../audit/query.js';
 import {
+  bothNames,
   type GroupsByToken,
   isDecision,
   isUnapproved,
@@ -98,6 +99,8 @@ type DecisionGroup = {
   readonly upstream: string;
   readonly kind: string;
   readonly name: string;
+  /** The name by which clients called it, where that was another. */
+  readonly shownAs?: string;
   readonly before: string;
   readonly after: string;
   count: number;
@@ -134,12 +137,14 @@ function countDecision(call: RecordedCall, now: KnownVerdict | undefined, tally:
     tally.unchanged += 1;
     return;
   }
-  const { caller, upstream, kind, name } = call;
+  const { caller, upstream, kind, name, shownAs } = call;
   const before = call.verdict === 'allow' ? `allow by ${call.rule}` : `deny: ${call.reason}`;
   const after = `${describeVerdict(now, call.missing)}${describeDropped(call)}`;
-  const key = JSON.stringify([caller, upstream, kind, name, before, after]);
+  const key = JSON.stringify([caller, upstream, kind, name, shownAs, before, after]);
   const known = groups.get(key);
-  if (known === undefined) groups.set(key, { caller, upstream, kind, name, before, after, count: 1, example: call.id });
+  const other = shownAs === undefined ? {} : { shownAs };
+  if (known === undefined)
+    groups.set(key, { caller, upstream, kind, name, ...other, before, after, count: 1, example: call.id });
   else {
     known.count += 1;
     known.example = call.id;
@@ -239,8 +244,8 @@ async function runCompare(
 
 function renderGroups(title: string, groups: readonly DecisionGroup[]): string {
   return groups
-    .map(({ caller, upstream, kind, name, before, after, count: times, example }) => {
-      const what = `${title}: ${times} × ${caller.subject} (${caller.client}) ${upstream} ${kind} ${name}`;
+    .map(({ caller, upstream, kind, before, after, count: times, example, ...names }) => {
+      const what = `${title}: ${times} × ${caller.subject} (${caller.client}) ${upstream} ${kind} ${bothNames(names)}`;
       const how = title === 'not known' ? `${before}, now depends on: ${after}` : `${before} -> ${after}`;
       return `${makeVisible(`${what}: ${how}  (${example})`)}\n`;
     })

@@ -38,6 +38,7 @@ import {
 import {
   describeGiven,
   openWorkspace,
+  otherNameOf,
   principalOf,
   readGiven,
   readTarget,
@@ -334,7 +335,10 @@ function runCall(
   }
   for (const rule of involved) if (written.has(rule)) decisive.add(rule);
   const done = describeGiven(given).join(', ');
-  return compareOutcome(one, outcome).map((failure) => failure + (done && `; arguments: ${done}`));
+  const name = 'name' in target ? target.name : '';
+  const shownAs = otherNameOf(workspace.outline, upstream, target.kind, name);
+  const known = shownAs === undefined ? '' : `; clients know the tool as ${shownAs}`;
+  return compareOutcome(one, outcome).map((failure) => failure + (done && `; arguments: ${done}`) + known);
 }
 
 function outcomeOf(decision: Decision, areLimitsExhausted: boolean): Outcome {

@@ -16,10 +16,19 @@ import { NO_CATALOG } from '../../policy/decide.js';
 import type { Catalog } from '../../policy/definitions.js';
 import { explainRules, type KnownVerdict, verdictOf, type WrittenRules, writtenRules } from '../../policy/explain.js';
 import { readPolicyTarget, targetPinOf } from '../../policy/policy-target.js';
+import {
+  type PresentedTool,
+  presentationOf,
+  presentedCatalog,
+  shownName,
+  toOwnForm,
+} from '../../policy/presentation.js';
 import type { Principal, SupposePrincipal } from '../../policy/principal.js';
 import { type RuleTexts, ruleTexts, withRecorded } from '../../policy/recorded-outcomes.js';
 import type { PolicySet, TargetKind } from '../../policy/rules.js';
-import type { Json, Target } from '../../protocol/jsonrpc.js';
+import { applyEdits } from '../../protocol/json/json.js';
+import { type Json, parseObject, type Target } from '../../protocol/jsonrpc.js';
+import { pointerTo } from '../../text/json-members.js';
 import type { Position, YamlPath } from '../../text/yaml.js';
 import { type CliIo, didYouMean, UsageError } from '../program.js';
 import type { ReadLocks } from '../validate.js';
@@ -117,8 +126,9 @@ function catalogsOf(outline: Outline, pins: ReadLocks['pins']): Workspace['catal
   const makeCatalog = (upstream: string): Catalog => {
     const isStrict = outline.upstreams.some(({ name, strict }) => name === upstream && strict);
     const pinned = pins?.(upstream);
-    const catalog = pinned === undefined ? { ...NO_CATALOG, upstream } : offered(pinned);
-    return { ...catalog, mode: isStrict ? 'strict' : 'off' };
+    const known = pinned === undefined ? { ...NO_CATALOG, upstream } : offered(pinned);
+    const catalog = { ...known, mode: isStrict ? ('strict' as const) : ('off' as const) };
+    return presentedCatalog(catalog, presentationAt(outline, upstream));
   };
   return (upstream, target) => {
     const catalog = known.get(upstream) ?? makeCatalog(upstream);
@@ -127,6 +137,20 @@ function catalogsOf(outline: Outline, pins: ReadLocks['pins']): Workspace['catal
     const isDecided = isFirstUse && target !== undefined && isReviewed(catalog, target);
     return isDecided ? { ...catalog, mode: 'strict' } : catalog;
   };
+}
+
+/** What the gateway file presents otherwise than the upstream offers it. */
+export function presentationAt(
+  { upstreams }: Pick<Outline, 'upstreams'>,
+  upstream: string,
+): ReturnType<typeof presentationOf> {
+  return presentationOf(upstreams.find(({ name }) => name === upstream)?.tools ?? {});
+}
+
+/** The name by which clients know a tool, where that is not its own. */
+export function otherNameOf(outline: Pick<Outline, 'upstreams'>, upstream: string, kind: string, name: string) {
+  const shown = kind === 'tool' ? shownName(presentationAt(outline, upstream), name) : name;
+  return shown === name ? undefined : shown;
 }
 
 /** Whether the lock file alone decides about the target: some form of it was approved or blocked. */
@@ -174,6 +198,8 @@ export function evaluateAgain(call: RecordedCall, workspace: Workspace): KnownVe
 
 /** What the gateway makes of the arguments of a call: what rules, flows and detectors then see. */
 export type GivenArguments = ReadArguments & {
+  /** What the presentation of the tool gives to every call, and was not given here. */
+  readonly added: readonly FilledIn[];
   /** The defaults that rules read in place of what is absent; undefined if finding them takes too much work. */
   readonly filledIn: readonly FilledIn[] | undefined;
 };
@@ -202,16 +228,37 @@ export function readGiven(
   const mending = outline.upstreams.find(({ name }) => name === upstream)?.arguments;
   const catalog = catalogOf(upstream, target);
   const name = target.kind === 'tool' ? target.name : undefined;
-  const read = readArguments(json, mending, catalog, name);
+  const presented = name === undefined ? undefined : presentationAt(outline, upstream)?.byTool.get(name);
+  const text = presented === undefined ? json : withFilledIn(presented, json);
+  const read = readArguments(text, mending, catalog, name);
   if (typeof read === 'string') throw new UsageError(`error: ${source} ${ARGUMENT_ERRORS[read]}\n`);
+  const added = presented === undefined || text === json ? [] : addedTo(presented, json);
   const item = target.kind === 'none' ? undefined : readPolicyTarget(target);
   const described = item && targetPinOf(catalog, item, read.args).described;
-  return { ...read, filledIn: defaultsFor(described, read.args) };
+  return { ...read, added, filledIn: defaultsFor(described, read.args) };
+}
+
+/** The arguments as the gateway forwards them for a tool that is presented otherwise; what cannot be read stays. */
+function withFilledIn(presented: PresentedTool, json: string): string {
+  const args = parseObject(json);
+  if (args === undefined) return json;
+  const { edits } = toOwnForm({ ...presented, name: presented.tool }, `${BEFORE_ARGUMENTS}${json}}}`, args);
+  return applyEdits(`${BEFORE_ARGUMENTS}${json}}}`, edits).slice(BEFORE_ARGUMENTS.length, -2);
+}
+
+const BEFORE_ARGUMENTS = '{"params":{"arguments":';
+
+function addedTo({ filled }: PresentedTool, json: string): readonly FilledIn[] {
+  const args = parseObject(json) ?? {};
+  return [...filled].flatMap(([name, value]) =>
+    Object.hasOwn(args, name) ? [] : [{ pointer: pointerTo('', name), value }],
+  );
 }
 
 /** What was done to arguments, one phrase each. */
-export function describeGiven({ dropped, coerced, filledIn }: GivenArguments): readonly string[] {
+export function describeGiven({ added, dropped, coerced, filledIn }: GivenArguments): readonly string[] {
   return [
+    ...added.map(({ pointer, value }) => `filled in ${pointer}: ${cutJson(value)}`),
     ...dropped.map((pointer) => `dropped ${pointer}`),
     ...coerced.map((pointer) => `coerced ${pointer}`),
     ...(filledIn ?? []).map(({ pointer, value }) => `filled in for the rules ${pointer}: ${cutJson(value)}`),

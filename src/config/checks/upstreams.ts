@@ -45,6 +45,7 @@ export function checkUpstreams(file: GatewayConfig, report: ReportDiagnostic): v
     checkCallerAuthentication(file, at, upstream, report);
     checkName([...at, 'inspect'], 'inspection profile', inspect, profiles, report);
     checkContent([...at, 'content', 'tools'], upstream, report);
+    checkPresentation([...at, 'tools'], upstream, report);
     checkTwin(at, name, upstream, Object.keys(file.upstreams), report);
     checkTimes([...at, 'limits'], upstream, report);
     checkConcurrency([...at, 'limits'], upstream, report);
@@ -103,6 +104,16 @@ function checkContent(path: FilePath, { content, pinning }: Upstream, report: Re
     const message =
       'without pins, "code" needs the digest of the definition: {kind: code, digest: …}, as "sallyport dev" prints it';
     report([...path, name], message, 'conflict');
+  }
+}
+
+/** Two tools cannot be called by one name. Names that others have are known once there is a lock file. */
+function checkPresentation(path: FilePath, { tools }: Upstream, report: ReportDiagnostic): void {
+  const owners = new Map<string, string>();
+  for (const [tool, { name = tool }] of Object.entries(tools)) {
+    const owner = owners.get(name);
+    if (owner === undefined) owners.set(name, tool);
+    else report([...path, tool, 'name'], `${quote(owner)} has this name too`, 'conflict');
   }
 }
 

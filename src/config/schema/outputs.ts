@@ -131,6 +131,10 @@ const TARGET = group('What was asked for.', {
   method: MAYBE_TEXT,
   kind: MAYBE_TEXT,
   name: MAYBE_TEXT,
+  shown_as: {
+    ...TEXT,
+    description: 'The name by which the client called the tool, where the gateway file gives it another (`tools`).',
+  },
   definition: MAYBE_TEXT,
   pin: MAYBE_TEXT,
   request_id: { type: ['string', 'number', 'null'] },

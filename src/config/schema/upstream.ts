@@ -8,6 +8,7 @@ import {
   duration,
   flag,
   list,
+  literal,
   MEANING,
   NETWORK,
   named,
@@ -256,6 +257,8 @@ type Digests = string | readonly string[];
 /** What a tool returns, as it is written: a kind, or a kind with the definitions that it was chosen for. */
 type ToolContent = ContentKind | { readonly kind: ContentKind; readonly digest?: Digests };
 
+const TOOL_NAME = { title: 'the name of a tool', minLength: 1 } as const;
+
 const KIND: Schema = { type: 'string', enum: CONTENT_KINDS };
 const DIGEST = '^[0-9a-f]{64}$';
 
@@ -297,7 +300,7 @@ export const CONTENT = record(
       type: 'object',
       description:
         'Kinds by the exact name of a tool, instead of `kind`: a kind, or `{kind: …, digest: …}` with the `sha256` of the definition that it was chosen for, or a list of them. For another definition of the tool the kind is `auto`. Without a digest, `code` counts for a definition that is approved.',
-      propertyNames: { title: 'the name of a tool', minLength: 1 },
+      propertyNames: TOOL_NAME,
       additionalProperties: TOOL_CONTENT,
       default: {},
     }),
@@ -339,6 +342,50 @@ const ARGUMENTS = Type.Unsafe<
   },
   additionalProperties: false,
 });
+
+/** One of the keys: a fixed value, a value for what is absent, or neither. */
+const PARAMETER = record(
+  'How one parameter is presented: exactly one of the keys.',
+  {
+    value: Type.Optional(
+      Type.Unsafe<unknown>({
+        description:
+          'Value that every call has. Clients are not shown the parameter, and a call that has it is refused.',
+      }),
+    ),
+    default: Type.Optional(
+      Type.Unsafe<unknown>({
+        description: 'Value of calls that leave the parameter out. Clients are shown it, and need not send it.',
+      }),
+    ),
+    hide: Type.Optional(
+      literal(true, 'Clients are not shown the parameter, no call has it, and one that sends it is refused.'),
+    ),
+  },
+  { minProperties: 1, maxProperties: 1, title: '{value: …}, {default: …} or {hide: true}' },
+);
+
+const PRESENTED_TOOL = record('How one tool is presented. Its definition stays the one that was approved.', {
+  name: Type.Optional(
+    Type.String({
+      title: 'the name of a tool, of letters, digits and _ . -',
+      pattern: '^[A-Za-z0-9_.-]{1,128}$',
+      description:
+        'Name that clients use in place of the name that the server gives; that one is then unknown to them.',
+    }),
+  ),
+  description: Type.Optional(text('Description that clients are shown in place of that of the server.')),
+  parameters: named('Parameters of the tool that are presented otherwise, by name.', PARAMETER, {
+    propertyNames: { title: 'the name of a parameter', minLength: 1 },
+    default: {},
+  }),
+});
+
+export const TOOLS = named(
+  'Tools that clients are shown otherwise than the server offers them, by the names that the server gives. Applied after the comparison with pins: rules, pins, records and `content` have the names and the arguments of the server.',
+  PRESENTED_TOOL,
+  { propertyNames: TOOL_NAME, default: {} },
+);
 
 const FLOWS = record(
   'What flows of the policies make of lists of this upstream.',
@@ -414,6 +461,7 @@ export const UPSTREAM_SCHEMA = record('One MCP server behind the gateway.', {
     default: 'default',
   }),
   content: CONTENT,
+  tools: TOOLS,
   flows: FLOWS,
   limits: LIMITS,
 });

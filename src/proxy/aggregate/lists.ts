@@ -9,6 +9,7 @@
 
 import { isListed } from '../../policy/decide.js';
 import { type Refusal, refuseWith } from '../../policy/decision.js';
+import { ownName } from '../../policy/presentation.js';
 import { callerKeyOf } from '../../policy/principal.js';
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { servesApps, writeExtensions } from '../../protocol/capabilities.js';
@@ -263,7 +264,7 @@ type Position = { readonly upstream: string; readonly cursor: string | undefined
 function keepPage(verified: VerifiedRequest, admitted: AdmittedMessage, position: Position, text: string): void {
   const { context, principal } = verified;
   const snapshot = context.aggregate.snapshot(position.upstream);
-  if (snapshot === undefined || targetOf(admitted.rule.method, {}) === undefined) return;
+  if (snapshot === undefined || targetOf(admitted.rule.method, {}, snapshot) === undefined) return;
   const key = keyOf(verified, admitted, position, snapshot);
   context.ports.aggregates.lastPages.keep(callerKeyOf(principal), key, text);
 }
@@ -290,7 +291,7 @@ async function recallPage(
   const { loopScheduler } = context.ports.inspection;
   let isShown = true;
   await runInTurns({ upstream, loopScheduler }, items, (item) => {
-    const target = targetOf(method, item);
+    const target = targetOf(method, item, snapshot);
     isShown = target !== undefined && isListed(snapshot.policies, principal, upstream, target, catalog);
     return isShown ? undefined : 'stop';
   });
@@ -299,14 +300,14 @@ async function recallPage(
 }
 
 /** The target of an item in rules; `undefined` for lists whose pages are not kept. */
-function targetOf(method: string, item: Json): Target | undefined {
+function targetOf(method: string, item: Json, { presentation }: Pick<Snapshot, 'presentation'>): Target | undefined {
   const textAt = (member: string): string => {
     const value = isObject(item) ? item[member] : undefined;
     return typeof value === 'string' ? value : '';
   };
   switch (method) {
     case 'tools/list':
-      return { kind: 'tool', name: textAt('name') };
+      return { kind: 'tool', name: ownName(presentation, textAt('name')) ?? '' };
     case 'prompts/list':
       return { kind: 'prompt', name: textAt('name') };
     case 'resources/list':

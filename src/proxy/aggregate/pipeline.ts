@@ -6,6 +6,7 @@
 // Source: docs/reference/protocol.md, row 49; MCP 2025-11-25 and 2026-07-28, methods; RFC 6570 §1.1 and §2.
 
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/decision.js';
+import { ownName } from '../../policy/presentation.js';
 import { callerKeyOf, type Principal } from '../../policy/principal.js';
 import { fold, openRecord } from '../../policy/record.js';
 import type { SessionScope } from '../../policy/sealed-types.js';
@@ -338,9 +339,19 @@ async function callByName(
   const name = target.kind === 'tool' || target.kind === 'prompt' ? target.name : '';
   const found = backendOfName(verified.context.aggregate.backends, name);
   if (found === undefined) return refuseNotFound();
-  const backendTarget = { ...target, name: found.name } as Target;
+  const backendTarget = { ...target, name: ownNameOf(verified, found.backend, target, found.name) } as Target;
   const edited = { text: replaceText(text, path, found.name), name: found.name };
   return forwardToBackend(verified, admitted, found.backend, backendTarget, edited);
+}
+
+/** The name that rules of the backend have for what the client names; empty if no tool is known by it. */
+function ownNameOf(
+  { context }: VerifiedRequest,
+  { upstream }: Backend,
+  { kind }: Pick<Target, 'kind'>,
+  name: string,
+): string {
+  return kind === 'tool' ? (ownName(context.aggregate.snapshot(upstream)?.presentation, name) ?? '') : name;
 }
 
 async function callByUri(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<Refusal | undefined> {

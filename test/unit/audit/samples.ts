@@ -57,6 +57,7 @@ export function sampleRecord(change: Partial<RequestRecord> = {}): RequestRecord
       receivedMethod: 'tools/call',
       kind: 'tool',
       name: 'get_issue',
+      shownAs: undefined,
       definition: 'd'.repeat(64),
       pin: 'd'.repeat(64),
       requestId: 7,

@@ -136,6 +136,10 @@ const both =
 const RULE = (...lines: readonly string[]): Edit =>
   append(PATHS.notes, `  - id: r\n${lines.map((line) => `    ${line}\n`).join('')}`);
 
+/** The tools of `everything`, a line each. */
+const presenting = (...tools: readonly string[]): Edit =>
+  gateway('  notes:\n', `    tools:\n${tools.map((tool) => `      ${tool}\n`).join('')}  notes:\n`);
+
 type Row = {
   readonly name: string;
   readonly edit: Edit;
@@ -713,6 +717,38 @@ const ROWS: readonly Row[] = [
       `url: http://localhost/mcp\n    socket: /run/${'s'.repeat(102)}`,
     ),
     lines: [],
+  },
+  {
+    name: 'presentations of tools that have another name by now, or the name of another',
+    edit: presenting(
+      'get-sum: {name: echo}',
+      'get_sum: {description: Adds.}',
+      'get-env: {parameters: {all: {hide: true}}}',
+    ),
+    lines: [
+      'g:18:7 error tool "get-sum": another tool has the name "echo"',
+      'g:19:7 warning tool "get_sum": the lock file has no tool of this name, so that nothing is presented',
+      'g:20:7 error tool "get-env": it has no parameter "all"',
+    ],
+  },
+  {
+    name: 'presentations that give one name to two tools',
+    edit: presenting('get-sum: {name: sum}', 'get-env: {name: sum}'),
+    lines: ['g:19:23 error "get-sum" has this name too'],
+  },
+  {
+    name: 'a value that the schema of its parameter refuses',
+    edit: presenting('get-sum: {name: sum, parameters: {a: {value: one}, b: {default: 2}}}'),
+    lines: ['g:18:7 error tool "get-sum": the value of "a" is not valid: it must be number'],
+  },
+  {
+    name: 'a parameter that is hidden and has a value',
+    edit: presenting('get-sum: {parameters: {a: {value: 1, hide: true}, b: {}, c: {hide: false}}}'),
+    lines: [
+      'g:18:33 error expected {value: …}, {default: …} or {hide: true}, not both',
+      'g:18:60 error this map must not be empty',
+      'g:18:74 error expected true, found false',
+    ],
   },
   {
     name: 'a group id that is a number',

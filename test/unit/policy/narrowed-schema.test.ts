@@ -21,7 +21,7 @@ function editsOf(rules: readonly (Args | undefined)[], inputSchema: JsonObject) 
 
 function apply(inputSchema: JsonObject, edits: readonly SchemaEdit[]): JsonObject {
   const text = edits.reduce(
-    (shown, { path, keyword, value }) => setMember(shown, path, keyword, value),
+    (shown, { path, keyword, value }) => setMember(shown, path, keyword, value ?? null),
     JSON.stringify({ inputSchema }),
   );
   return (JSON.parse(text) as { inputSchema: JsonObject }).inputSchema;

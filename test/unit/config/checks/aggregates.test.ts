@@ -193,7 +193,7 @@ describe('[MRG-14] names that look alike under prefixes', () => {
       ['web', pinned(['search', 'new_x'])],
     ]);
     const diagnostics = checkAggregateNames(
-      outline ?? { file: FILE, aggregates: [] },
+      outline ?? { file: FILE, aggregates: [], upstreams: [] },
       (upstream) => catalogs.get(upstream),
       'error',
     );
