@@ -46,13 +46,19 @@ export function looksLikeAuditLine(text: string): boolean {
 
 /**
  * Creates the reader of the lines of one file, given as Latin-1 text. `add` returns the texts that end with a line: none
- * for standard error and for a part of a line. `end` returns a last part whose end is not there.
+ * for standard error and for a part of a line. `end` returns a last part whose end is not there. A file that begins with
+ * an audit line was written by a gateway: nothing in it is a wrapper, and so nothing is left out. Only where several files
+ * may have been joined (`isJoined`) is each line taken for itself.
  */
-export function createUnwrapper(maxLength: number): {
+export function createUnwrapper(
+  maxLength: number,
+  isJoined = false,
+): {
   readonly add: (line: string) => readonly string[];
   readonly end: () => readonly string[];
 } {
   let parts = '';
+  let isNative = isJoined ? false : undefined;
 
   function join({ isStdout, text, isPart }: Wrapped): readonly string[] {
     if (!isStdout) return [];
@@ -66,6 +72,8 @@ export function createUnwrapper(maxLength: number): {
 
   return {
     add(line) {
+      isNative ??= looksLikeAuditLine(line);
+      if (isNative) return splitGlued(line);
       const wrapped = readCri(line) ?? readDocker(line);
       return wrapped === undefined ? splitGlued(line) : join(wrapped);
     },

@@ -111,7 +111,7 @@ async function readPiece(handle: FileHandle, start: number, bytes: number): Prom
 
 /** The lines of a file, or of standard input, with their numbers. Rejects if it cannot be read. */
 export async function* readNumberedLines(path: string): AsyncGenerator<NumberedLine> {
-  const { add, end } = createUnwrapper(MAX_LINE_BYTES);
+  const { add, end } = createUnwrapper(MAX_LINE_BYTES, path === STDIN);
   let line = 0;
   for await (const raw of readRawLines(path)) {
     line += 1;

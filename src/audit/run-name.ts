@@ -59,4 +59,7 @@ export function compareRuns(one: RunName, other: RunName): number {
 }
 
 /** Patterns of a `.gitignore` for what gateways write beside the path `./audit.jsonl`. */
-export const IGNORED_AUDIT_FILES: readonly string[] = ['/audit-*.jsonl*', '/audit.jsonl*', '/audit.lock-counters*'];
+export const IGNORED_AUDIT_FILES: readonly string[] = [
+  ...['/audit-*.jsonl*', '/audit.jsonl*', '/audit.lock-counters*'],
+  '/audit.*.position*',
+];

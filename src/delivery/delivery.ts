@@ -51,7 +51,7 @@ export type DeliveryState = {
   readonly waitingSinceMs: number | undefined;
   /** The name of the first file that is delivered; `undefined` until it is known. */
   readonly from: string | undefined;
-  /** Lines that the receiver did not take, and why the last of them. */
+  /** Lines that the receiver did not take since the start, and why the last of them; undefined an hour after that one. */
   readonly refused: { readonly count: number; readonly why: string } | undefined;
 };
 
@@ -88,6 +88,8 @@ const MAX_PAUSE_MS = 30_000;
 const MAX_ANSWERS = 4;
 /** The position is written as often at most, and when everything is delivered. */
 const SAVE_EVERY_MS = 1_000;
+/** How long lines that a receiver did not take are a reason to look. The metric counts them for ever. */
+const REFUSED_SHOWN_MS = 60 * 60_000;
 /** How long `close` goes on delivering. */
 const CLOSE_WITHIN_MS = 3_000;
 
@@ -158,6 +160,7 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
   let waitingBytes = 0;
   let waitingSinceMs: number | undefined;
   let refused: DeliveryState['refused'];
+  let refusedAtMs = 0;
   /** What the receiver has taken last, or the first line of this run: it shows whether it takes anything. */
   let probe: string | undefined;
   let savedAt = 0;
@@ -214,6 +217,7 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
 
   function noteRefused(count: number, why: string): void {
     onLines('refused', count);
+    refusedAtMs = now();
     refused = { count: (refused?.count ?? 0) + count, why: clean(why) };
   }
 
@@ -296,7 +300,10 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
   const finished = run();
   return {
     name,
-    state: () => ({ error, waitingBytes, waitingSinceMs, refused, from: position?.from }),
+    state: () => ({
+      ...{ error, waitingBytes, waitingSinceMs, from: position?.from },
+      refused: now() - refusedAtMs < REFUSED_SHOWN_MS ? refused : undefined,
+    }),
     async hasDelivered(file) {
       if (position === undefined) return false;
       const state = (await position.behind()).find(({ path }) => path === file);

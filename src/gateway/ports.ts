@@ -143,7 +143,7 @@ export function createDispatcher(ports: Ports, emit: Emit): DataServerPorts['han
 }
 
 /** A reload may have removed the upstream since the message was allowed. */
-const NOT_RUNNING = { kind: 'error', reason: 'upstream-unavailable' } as const;
+const NOT_RUNNING = { kind: 'error', reason: 'upstream-unavailable', isUnsent: true } as const;
 /** It answers no ping either, which is tried again until it does. */
 const HANGING = {
   ...NOT_RUNNING,

@@ -14,6 +14,7 @@ import { refuseWith, renderRefusal } from '../policy/decision.js';
 import { REASONS } from '../policy/reasons.js';
 import {
   type Body,
+  DisconnectController,
   type Incoming,
   isInPieces,
   type Outgoing,
@@ -117,7 +118,10 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   const concurrencyLimits = createConcurrencyLimits();
   const bodies = createBodyReader(BODY_BUDGET);
   let isClosing = false;
-  const shutdown = { isAnnounced: false, isCut: false };
+  const shutdown = { isAnnounced: false, isCut: false, cut: new DisconnectController() };
+  /** Requests in the pipeline, also those whose client has left: in a session they go on. */
+  let running = 0;
+  let notifyIdle: () => void = () => undefined;
   /** Ends the time that running requests have to finish. */
   let endDrain: () => void = () => undefined;
   const app = createApp({
@@ -246,6 +250,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     if (outdated.has(request.socket)) reply.raw.shouldKeepAlive = false;
     const slots = concurrencyLimits.forOne(facts.route);
     const body = bodies.hold(facts.body);
+    running += 1;
     try {
       const incoming = toIncoming(request, reply.raw, facts, slots, body.assign, shutdown);
       await ports.handle(incoming, createOutgoing(reply, facts.id, shutdown));
@@ -255,6 +260,8 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     } finally {
       slots.release();
       body.release();
+      running -= 1;
+      if (running === 0) notifyIdle();
     }
   }
 
@@ -343,16 +350,22 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     async close(drainMs, cut) {
       isClosing = true;
       let cutTimer: NodeJS.Timeout | undefined;
+      const idle = new Promise<void>((resolve) => {
+        notifyIdle = resolve;
+        if (running === 0) resolve();
+      });
       // Node does not know of those that were to be tunnels.
-      const destroyAll = (): void => {
+      const giveUp = (): void => {
         for (const socket of sockets) socket.destroy();
+        notifyIdle();
       };
       endDrain = () => {
         if (shutdown.isCut) return;
         shutdown.isCut = true;
+        shutdown.cut.abort();
         cut?.();
-        if (cut === undefined) destroyAll();
-        else cutTimer = setTimeout(destroyAll, CUT_MS);
+        if (cut === undefined) giveUp();
+        else cutTimer = setTimeout(giveUp, CUT_MS);
       };
       const timer = setTimeout(endDrain, drainMs);
       // Node closes idle connections when draining begins, but not those that become idle later, nor those on
@@ -362,6 +375,9 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
         for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
       }, DRAIN_SWEEP_MS);
       await app.close();
+      // Those whose clients have left have no connection that Node would wait for.
+      await idle;
+      shutdown.isCut = true;
       endDrain = () => undefined;
       clearInterval(sweep);
       clearTimeout(timer);
@@ -549,7 +565,7 @@ function edgeBody({ reason, instead }: Pick<EdgeRefusal, 'reason' | 'instead'>, 
       text: REASONS[reason].text,
     };
   }
-  const { headers, body } = renderRefusal(refuseWith(reason), {
+  const { headers, body } = renderRefusal(refuseWith(reason, { isUnsent: true }), {
     decisionId,
     protocol: undefined,
     requestId: undefined,

@@ -17,7 +17,7 @@ import {
 import type { PromptForm, ProtocolVersion } from '../protocol/versions/revisions.js';
 import type { ApprovalRequirement } from './approval-terms.js';
 import type { ProofError } from './principal.js';
-import { REASONS, type Reason, type Stage } from './reasons.js';
+import { REASONS, type Reason, type Stage, textOf } from './reasons.js';
 
 /** No literal or spread can have this private member, so values of these types exist only where code casts to them. */
 declare class AllowBrand {
@@ -115,6 +115,8 @@ export type Deny = {
   readonly captures?: readonly string[];
   /** For a failed authentication whose challenge must name an error of the proof of possession. */
   readonly proof?: ProofError;
+  /** It is known that nothing of the request was sent to a server. */
+  readonly isUnsent?: boolean | undefined;
   /** How the client is to ask its user, where it can. */
   readonly ask?: UserPrompt | undefined;
   /** One clause for the log and the record that says what was wrong. INVARIANT: never rendered. */
@@ -263,8 +265,9 @@ const LIST_NAMES: ReadonlyMap<string | undefined, string> = new Map([
 ]);
 
 /** Of a list that fails at its server, which one it is comes first: the others may be usable. */
-function textFor({ reason, advice }: Deny, { method }: RefusalContext): string {
-  const { text: publicText, stage } = REASONS[reason];
+function textFor({ reason, advice, isUnsent }: Deny, { method }: RefusalContext): string {
+  const { stage } = REASONS[reason];
+  const publicText = textOf(reason, isUnsent);
   const text = advice === undefined ? publicText : `${publicText} ${advice}`;
   const list = stage === 'forward' ? LIST_NAMES.get(method) : undefined;
   return list === undefined ? text : `The list of ${list} is not available. ${text}`;
@@ -276,7 +279,7 @@ function renderVisible(
   code: number,
 ): { body: string; rpcCode: number | undefined } {
   const { deny } = refusal;
-  const { text: publicText } = REASONS[deny.reason];
+  const publicText = textOf(deny.reason, deny.isUnsent);
   const text = deny.advice === undefined ? publicText : `${publicText} ${deny.advice}`;
   const decision = { id: context.decisionId, reason: deny.reason };
   const { ask } = deny;

@@ -23,6 +23,8 @@ type Row = {
   readonly stage: Stage;
   /** The text that a caller may read. Quotes nothing that came over the wire. */
   readonly text: string;
+  /** In place of it where it is known that nothing of the request was sent to a server. */
+  readonly unsent?: string;
   readonly level: 'debug' | 'info' | 'warn' | 'error';
   readonly visible: Rendering;
   /** For a caller that may not know that the target exists. */
@@ -238,12 +240,15 @@ export const REASONS = {
     'The shared store cannot answer for this request, so it was refused. Try again later.',
   ),
   /** What still ran when the time to finish was over, and what comes when nothing is accepted any more. */
-  'gateway-stopping': always(
-    'forward',
-    'info',
-    'This gateway is stopping and did not carry out the request, or does not know whether it was carried out. Another one may be running: try again.',
-    { as: 'error', status: 503, code: 1510 },
-  ),
+  'gateway-stopping': {
+    ...always(
+      'forward',
+      'info',
+      'This gateway is stopping and stopped waiting for the response. The request may have been carried out: find out before you send it again.',
+      { as: 'error', status: 503, code: 1510 },
+    ),
+    unsent: 'This gateway is stopping and did not carry out the request. Another one may be running: try again.',
+  },
   internal: unavailable('decide', -32603, 'Internal error. The message was withheld.', 500),
 
   'malformed-request': http('info', 400, 'The request is not valid HTTP.'),
@@ -253,6 +258,14 @@ export const REASONS = {
 
 /** A reason for a refusal: one key of the closed table. */
 export type Reason = keyof typeof REASONS;
+
+const ROWS: Readonly<Record<Reason, Row>> = REASONS;
+
+/** The text of a reason. `isUnsent`: it is known that nothing of the request was sent to a server. */
+export function textOf(reason: Reason, isUnsent = false): string {
+  const { text, unsent } = ROWS[reason];
+  return isUnsent ? (unsent ?? text) : text;
+}
 
 /** Whether a text, such as one of an audit line, is one of the reasons. */
 export function isReason(text: string): text is Reason {

@@ -212,6 +212,8 @@ export type Shutdown = {
   readonly isAnnounced: boolean;
   /** What still runs is being ended: that an upstream does not answer now is not its failure. */
   readonly isCut: boolean;
+  /** Aborted then. */
+  readonly cut: DisconnectSignal;
 };
 
 /** Response headers by lower-case name. */
@@ -294,7 +296,13 @@ export type LegacySseOutcome =
 /** `detail`: one clause for the operator that says what was wrong, escaped and cut; never sent to a client. */
 export type ForwardOutcome =
   | UpstreamResponse
-  | { readonly kind: 'error'; readonly reason: ForwardError; readonly detail?: string | undefined };
+  | {
+      readonly kind: 'error';
+      readonly reason: ForwardError;
+      readonly detail?: string | undefined;
+      /** It is known that nothing was sent. */
+      readonly isUnsent?: boolean;
+    };
 
 /**
  * Why nothing was sent. `unknown-session`: no way leads to the session any more. `asked-elsewhere`: the message concerns a request that another replica handles or
@@ -306,4 +314,4 @@ type UnsentError = 'asked-elsewhere' | 'store-unavailable' | 'overloaded' | 'unk
 /** The outcome of a message that may concern a request of another replica, or that was not sent at all. */
 export type RoutedOutcome =
   | ForwardOutcome
-  | { readonly kind: 'error'; readonly reason: UnsentError; readonly detail?: undefined };
+  | { readonly kind: 'error'; readonly reason: UnsentError; readonly detail?: undefined; readonly isUnsent?: true };

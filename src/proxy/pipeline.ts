@@ -197,13 +197,13 @@ async function forward(
   const outcome = await call.ports.upstreams.forward(upstream, outbound);
   noteExchange(call.record, startedMs, performance.now() - startedMs);
   if (outcome.kind !== 'error') return measureWaits(call.record, outcome);
-  const { reason, detail } = outcome;
+  const { reason, detail, isUnsent } = outcome;
   const isTimeout = reason === 'upstream-timeout';
   if ((isTimeout || reason === 'upstream-unavailable') && call.wait?.isCancelled !== true)
     call.ports.upstreams.noteUnavailable(upstream, isTimeout);
   return reason === 'unknown-session'
     ? endSessionOf(call, 'the upstream no longer speaks the revision of this session')
-    : refuseWith(reason, { detail });
+    : refuseWith(reason, isUnsent === undefined ? { detail } : { detail, isUnsent });
 }
 
 /** Relays the response to the client, as its features require or as a plain one. */

@@ -18,9 +18,13 @@ import type { RequestContext } from './request-context.js';
 const NO_TARGET: Target = { kind: 'none' };
 
 /** While the gateway ends what still runs, what an upstream does not answer is the gateway's doing. */
-export function unlessStopping({ incoming }: Pick<RequestContext, 'incoming'>, refusal: Refusal): Refusal {
-  const isOfUpstream = REASONS[refusal.deny.reason].stage === 'forward';
-  return isOfUpstream && incoming.shutdown?.isCut === true ? refuseWith('gateway-stopping') : refusal;
+export function unlessStopping(
+  { incoming, record }: Pick<RequestContext, 'incoming' | 'record'>,
+  refusal: Refusal,
+): Refusal {
+  const { reason, isUnsent = record.decision.action !== 'forwarded' } = refusal.deny;
+  const isOfUpstream = REASONS[reason].stage === 'forward';
+  return isOfUpstream && incoming.shutdown?.isCut === true ? refuseWith('gateway-stopping', { isUnsent }) : refusal;
 }
 
 /** Responds with a refusal, if no response has begun, and notes it. */

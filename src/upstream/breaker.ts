@@ -1,6 +1,7 @@
 // Fails calls to an upstream that hangs at once, so that each does not wait for its whole timeout. It opens only when a
 // caller's request has timed out, a ping of the gateway's own times out too, and nothing else has answered meanwhile:
-// what one caller makes slow, and whatever an upstream answers, opens it for nobody. Further pings close it.
+// what one caller makes slow, and whatever an upstream answers, opens it for nobody, nor does a token endpoint that is slow.
+// Further pings close it, and so does whatever the upstream answers between them.
 
 /** Milliseconds between the pings while it is open; the last repeats. */
 const PAUSES_MS = [1_000, 2_000, 5_000, 10_000] as const;
@@ -18,8 +19,8 @@ export type Breaker = {
 };
 
 type BreakerPorts = {
-  /** Resolves with false only if nothing answered in time. Never rejects. */
-  readonly ping: () => Promise<boolean>;
+  /** Resolves with false only if nothing answered in time, with undefined if none was sent. Never rejects. */
+  readonly ping: () => Promise<boolean | undefined>;
   /** How many responses have come from the upstream so far, to whomever. */
   readonly countResponses: () => number;
   readonly onChange: (isOpen: boolean) => void;
@@ -30,6 +31,8 @@ export function createBreaker({ ping, countResponses, onChange }: BreakerPorts):
   let isPinging = false;
   let isClosed = false;
   let failures = 0;
+  /** How many responses had come when the last ping began. */
+  let seen = 0;
   let timer: NodeJS.Timeout | undefined;
 
   function set(next: boolean): void {
@@ -40,10 +43,12 @@ export function createBreaker({ ping, countResponses, onChange }: BreakerPorts):
 
   async function probe(): Promise<void> {
     isPinging = true;
-    const before = countResponses();
-    const isAnswered = (await ping()) || countResponses() !== before;
+    const before = status.isOpen ? seen : countResponses();
+    seen = countResponses();
+    const answer = before !== seen || (await ping());
     isPinging = false;
     if (isClosed) return;
+    const isAnswered = answer === true || countResponses() !== seen || (answer === undefined && !status.isOpen);
     set(!isAnswered);
     if (isAnswered) {
       failures = 0;

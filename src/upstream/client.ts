@@ -120,6 +120,8 @@ export type GatewayRequest = {
   readonly timeoutMs: number;
   /** Nothing but a receipt is awaited: what waits for it must not wait for listings and handshakes of others. */
   readonly isOneWay?: boolean;
+  /** It asks whether the upstream answers at all, for which it must wait for nothing else that is sent. */
+  readonly isPing?: boolean;
 };
 
 /** Connections for listings and handshakes of the gateway. */
@@ -197,6 +199,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   const gatewayPool = new Pool(url.origin, { ...poolOptions, connections: GATEWAY_CONNECTIONS });
   /** For what the gateway sends in sessions, and for their ends: calls and handshakes may wait for them. */
   const receipts = new Pool(url.origin, { ...poolOptions, connections: limits.concurrency });
+  const pings = new Pool(url.origin, { ...poolOptions, connections: 1 });
 
   let responses = 0;
 
@@ -214,11 +217,11 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
     credentials: PresentOutcome,
     signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome> {
-    if (typeof credentials === 'string') return Promise.resolve({ kind: 'error', reason: credentials });
+    if (typeof credentials === 'string') return Promise.resolve({ kind: 'error', reason: credentials, isUnsent: true });
     headers.push(...credentials);
     if (caller !== 'gateway' && caller.traceparent !== undefined) headers.push('traceparent', caller.traceparent);
     return new Promise((resolve) => {
-      if (signal?.aborted === true) return resolve({ kind: 'error', reason: 'upstream-unavailable' });
+      if (signal?.aborted === true) return resolve({ kind: 'error', reason: 'upstream-unavailable', isUnsent: true });
       const settleOnce = (outcome: ForwardOutcome): void => {
         if (outcome.kind === 'response') responses += 1;
         if (isCredentialRejected(outcome)) presenter.reportRejected(caller, credentials);
@@ -282,11 +285,11 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       const headers = sessionHeaders(session, 'application/json');
       return dispatch(receipts, { caller, method: 'DELETE', headers });
     },
-    request({ caller, method, target, headers: sent, body, timeoutMs, isOneWay = method === 'DELETE' }) {
+    request({ caller, method, target, headers: sent, body, timeoutMs, isOneWay = method === 'DELETE', isPing }) {
       const headers: HeaderList = [];
       for (const name in sent) headers.push(name, sent[name] ?? '');
       headers.push('accept-encoding', 'identity');
-      const pool = isOneWay ? receipts : gatewayPool;
+      const pool = isPing === true ? pings : isOneWay ? receipts : gatewayPool;
       return dispatch(pool, { caller, method, target, headers, body }, AbortSignal.timeout(timeoutMs));
     },
     countResponses: () => responses,
@@ -294,7 +297,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       for (const pool of [calls, streams]) pool.destroy().catch(() => undefined);
     },
     async close() {
-      await Promise.all([calls, streams, gatewayPool, receipts].map((pool) => pool.destroy()));
+      await Promise.all([calls, streams, gatewayPool, receipts, pings].map((pool) => pool.destroy()));
     },
   };
 }

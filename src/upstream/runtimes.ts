@@ -322,13 +322,20 @@ const MAX_PING_MS = 5_000;
 const MAX_GOODBYE_MS = 1_000;
 const TIMER_TOLERANCE_MS = 5;
 
-/** Resolves with false only if nothing answers in time; an error, and no connection, is an answer. */
-async function pingUpstream(client: Pick<UpstreamClient, 'request'>, timeoutMs: number): Promise<boolean> {
+/**
+ * Resolves with false only if nothing answers in time; an error, and no connection, is an answer. Undefined if no ping was
+ * sent, because there was no credential for it: of the upstream that says nothing.
+ */
+export async function pingUpstream(
+  client: Pick<UpstreamClient, 'request'>,
+  timeoutMs: number,
+): Promise<boolean | undefined> {
   const startedMs = performance.now();
   const outcome = await client.request({
-    ...{ caller: 'gateway', method: 'POST', timeoutMs, isOneWay: true, body: PING },
+    ...{ caller: 'gateway', method: 'POST', timeoutMs, isPing: true, body: PING },
     headers: { accept: 'application/json, text/event-stream', 'content-type': 'application/json' },
   });
+  if (outcome.kind === 'error' && outcome.isUnsent === true) return undefined;
   // What is given up after the timeout has no reason of its own.
   if (outcome.kind === 'error') return performance.now() - startedMs < timeoutMs - TIMER_TOLERANCE_MS;
   outcome.release();

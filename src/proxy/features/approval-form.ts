@@ -99,6 +99,8 @@ export async function holdForAnswer(
     const left = new DisconnectController();
     const leave = () => left.abort();
     onAbort(incoming.signal, leave);
+    const cut = incoming.shutdown?.cut;
+    if (cut !== undefined) onAbort(cut, leave);
     const unregister = registerOpenResponse(call, leave, leave);
     try {
       outgoing.open(200, STREAM_HEADERS);
@@ -110,6 +112,7 @@ export async function holdForAnswer(
       await ports.approvals.waitForAnswer(prompt.id, HELD_MS, left);
     } finally {
       unregister();
+      cut?.removeEventListener('abort', leave);
     }
     return left.aborted ? 'left' : 'answered';
   } finally {

@@ -36,14 +36,17 @@ const put = (file: string, ...ids: readonly string[]): Promise<void> =>
   appendFile(join(folder, file), ids.map(line).join(''));
 
 /** A delivery to a receiver that takes what `answer` says. */
-function start(answer: (ids: readonly string[]) => Attempt = () => ({ outcome: 'delivered' })) {
+function start(
+  answer: (ids: readonly string[]) => Attempt = () => ({ outcome: 'delivered' }),
+  now: () => number = Date.now,
+) {
   const taken: string[] = [];
   const counts = { delivered: 0, refused: 0 };
   const delivery = startDelivery({
     name: 'siem',
     ownFile: () => own,
     auditPath: join(folder, 'audit.jsonl'),
-    now: Date.now,
+    now,
     onLines(result, count) {
       counts[result] += count;
     },
@@ -120,14 +123,20 @@ describe('delivery', () => {
   it('passes over single lines that are refused, and names why', async () => {
     await put(FIRST, 'one', 'bad', 'two', 'worse', 'three');
     await writing(FIRST);
-    const { taken, counts, delivery } = start((ids) =>
-      ids.some((id) => ['bad', 'worse'].includes(id)) ? { outcome: 'refused', why: 'no' } : { outcome: 'delivered' },
+    let nowMs = Date.now();
+    const { taken, counts, delivery } = start(
+      (ids) =>
+        ids.some((id) => ['bad', 'worse'].includes(id)) ? { outcome: 'refused', why: 'no' } : { outcome: 'delivered' },
+      () => nowMs,
     );
     await has(taken, 'one', 'two', 'three');
     await vi.waitFor(() => expect(counts).toEqual({ delivered: 3, refused: 2 }), PATIENT);
     // Another line was sent once more each time, to find out whether the receiver takes any.
     expect(taken).toEqual(['one', 'one', 'two', 'two', 'three']);
     expect(delivery.state().refused).toEqual({ count: 2, why: 'no' });
+    // An hour later it is no reason to look any more.
+    nowMs += 3_600_000;
+    expect(delivery.state().refused).toBeUndefined();
   });
 
   it('does not run through all files at a receiver that refuses everything', async () => {

@@ -84,6 +84,35 @@ describe('a drain of the data listener', () => {
     agent.destroy();
   });
 
+  it('[E-43] answers also what runs though its client has left, and cuts it when the time is over', async () => {
+    const { server, port, running, answer } = await listen();
+    const leave = async (): Promise<void> => {
+      const before = running();
+      const asked = request({ host: HOST, port, path: '/one', method: 'POST' });
+      asked.setHeader('content-type', 'application/json');
+      asked.on('error', () => undefined);
+      asked.end('{}');
+      await expect.poll(running, PATIENT).toBe(before + 1);
+      asked.destroy();
+    };
+    await leave();
+    await leave();
+    let isCut = false;
+    let isOver = false;
+    const closed = server.close(GRACE_MS, () => {
+      isCut = true;
+      answer();
+    });
+    void closed.then(() => {
+      isOver = true;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect([isOver, isCut]).toEqual([false, false]);
+    server.cutNow();
+    await closed;
+    expect([isOver, isCut]).toEqual([true, true]);
+  });
+
   it('[E-35] does not wait for a connection on which nothing was asked', async () => {
     const { server, port } = await listen();
     const silent = connect(port, HOST);

@@ -2,6 +2,8 @@
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createBreaker } from '../../../src/upstream/breaker.js';
+import type { GatewayRequest } from '../../../src/upstream/client.js';
+import { pingUpstream } from '../../../src/upstream/runtimes.js';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -11,7 +13,9 @@ afterEach(() => {
 });
 
 function rig() {
-  const state = { answers: false, responses: 0, pings: 0 };
+  const state: { answers: boolean | undefined; responses: number; pings: number } = {
+    ...{ answers: false, responses: 0, pings: 0 },
+  };
   const changes: boolean[] = [];
   const breaker = createBreaker({
     async ping() {
@@ -77,6 +81,33 @@ describe('[X-96] a breaker', () => {
     expect([breaker.status.isOpen, state.pings, changes]).toEqual([false, 1, [true, false]]);
   });
 
+  it('is moved by no ping that could not be sent', async () => {
+    const { state, changes, breaker } = rig();
+    state.answers = undefined;
+    breaker.noteTimeout();
+    await settle();
+    expect([breaker.status.isOpen, changes]).toEqual([false, []]);
+    state.answers = false;
+    breaker.noteTimeout();
+    await settle();
+    state.answers = undefined;
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(breaker.status.isOpen).toBe(true);
+    state.answers = true;
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(breaker.status.isOpen).toBe(false);
+  });
+
+  it('closes where something was answered between two pings', async () => {
+    const { state, breaker } = rig();
+    breaker.noteTimeout();
+    await settle();
+    expect(breaker.status.isOpen).toBe(true);
+    state.responses += 1;
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect([breaker.status.isOpen, state.pings]).toEqual([false, 1]);
+  });
+
   it('pings no more once it is closed for good', async () => {
     const { state, changes, breaker } = rig();
     breaker.noteTimeout();
@@ -85,5 +116,21 @@ describe('[X-96] a breaker', () => {
     breaker.noteTimeout();
     await vi.advanceTimersByTimeAsync(60_000);
     expect([state.pings, changes]).toEqual([1, [true, false]]);
+  });
+});
+
+describe('[X-96] a ping', () => {
+  it('waits for nothing else that is sent, and says nothing of an upstream to which it could not be sent', async () => {
+    const requests: GatewayRequest[] = [];
+    const client = (isUnsent: boolean) => ({
+      async request(sent: GatewayRequest) {
+        requests.push(sent);
+        return { kind: 'error', reason: 'upstream-unavailable', isUnsent } as const;
+      },
+    });
+    // Both have taken longer than they may.
+    expect(await pingUpstream(client(true), 0)).toBeUndefined();
+    expect(await pingUpstream(client(false), 0)).toBe(false);
+    expect(requests.map(({ isPing }) => isPing)).toEqual([true, true]);
   });
 });

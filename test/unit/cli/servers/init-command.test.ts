@@ -118,7 +118,9 @@ describe('[C-26] init', () => {
       'secrets/sallyport-key',
     ]);
     expect(validated).toEqual([join(folder, 'sallyport.yaml')]);
-    expect(await read('.gitignore')).toBe('/secrets/\n/audit-*.jsonl*\n/audit.jsonl*\n/audit.lock-counters*\n');
+    expect(await read('.gitignore')).toBe(
+      '/secrets/\n/audit-*.jsonl*\n/audit.jsonl*\n/audit.lock-counters*\n/audit.*.position*\n',
+    );
     expect((await stat(join(folder, 'secrets/sallyport-key'))).mode & 0o777).toBe(0o600);
     expect((await stat(join(folder, 'secrets'))).mode & 0o777).toBe(0o700);
     expect(await read('policies/pins/github-mcp.lock.yaml')).not.toContain('approved');
@@ -221,7 +223,7 @@ describe('[C-26] init', () => {
     await writeFile(join(folder, '.gitignore'), 'node_modules\n/secrets/');
     await run(FLAGS);
     expect(await read('.gitignore')).toBe(
-      'node_modules\n/secrets/\n/audit-*.jsonl*\n/audit.jsonl*\n/audit.lock-counters*\n',
+      'node_modules\n/secrets/\n/audit-*.jsonl*\n/audit.jsonl*\n/audit.lock-counters*\n/audit.*.position*\n',
     );
   });
 });
