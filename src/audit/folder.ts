@@ -83,8 +83,12 @@ async function readLast(
 async function readCompressedEnd(path: string): Promise<ChainTail> {
   let text = '';
   const [, kept] = END_BYTES;
-  for await (const piece of readBytes(path)) text = (text + piece.toString('latin1')).slice(-kept);
-  return readTail(text);
+  for await (const piece of readBytes(path)) {
+    text += piece.toString('latin1');
+    // Seldom, because it copies what is kept.
+    if (text.length > 2 * kept) text = text.slice(-kept);
+  }
+  return readTail(text.slice(-kept));
 }
 
 async function readEnd(handle: FileHandle): Promise<ChainTail> {

@@ -52,9 +52,15 @@ export async function* readBytes(path: string): AsyncGenerator<Buffer> {
 async function* readRawLines(path: string): AsyncGenerator<string> {
   let rest = '';
   for await (const chunk of readBytes(path)) {
-    const lines = (rest + chunk.toString('latin1')).split('\n');
-    rest = lines.pop() ?? '';
+    const lines = chunk.toString('latin1').split('\n');
+    const last = lines.pop() ?? '';
+    // What came before is not searched again: a file may be made so that one line takes very many chunks.
+    if (lines.length > 0) {
+      lines[0] = rest + lines[0];
+      rest = '';
+    }
     yield* lines;
+    rest += last;
     if (rest.length > MAX_LINE_BYTES) {
       yield rest;
       rest = '';

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createAudit } from '../../../src/audit/audit.js';
 import { compressFile } from '../../../src/audit/compression.js';
 import { createAuditFile } from '../../../src/audit/file.js';
+import { MAX_LINE_BYTES, readLines } from '../../../src/audit/reader.js';
 import { listFilesOf, verifyFolder } from '../../support/audit-chain.js';
 import { runAudit } from '../../support/audit-streams.js';
 import { countingMeters, ring, sampleRecord, until, versions } from './samples.js';
@@ -57,6 +58,17 @@ describe('a compressed audit file', () => {
     );
     const found = await runAudit(['query', 'FOLDER', '--json'], binary);
     expect(found.stdout.trimEnd().split('\n').length).toBeGreaterThan(40);
+  });
+
+  it('[O-95] has its lines over any number of pieces, and one that is too long in parts', async () => {
+    const lines = ['a'.repeat(100_000), '', 'b'.repeat(MAX_LINE_BYTES - 1), 'c'];
+    const file = join(folder, 'long.jsonl.gz');
+    await writeFile(file, gzipSync(`${lines.join('\n')}\n${'d'.repeat(MAX_LINE_BYTES + 100_000)}\ne`));
+    const found: string[] = [];
+    for await (const line of readLines(file)) found.push(line);
+    expect(found.slice(0, 4).map((line, at) => line === lines[at])).toEqual([true, true, true, true]);
+    expect(found.slice(4).join('')).toBe(`${'d'.repeat(MAX_LINE_BYTES + 100_000)}e`);
+    expect(found.at(-1)).toBe('e');
   });
 
   it('[O-95] that was changed or cut is found', async () => {
