@@ -8,13 +8,18 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { approvalEvent, buildEvent } from '../../src/audit/event.js';
+import { ocsfEvent } from '../../src/delivery/ocsf.js';
+import { parseObject } from '../../src/protocol/jsonrpc.js';
 import { readAudit } from '../support/audit-chain.js';
 import { type AttackRig, UPSTREAM } from '../support/gateway.js';
+import { tracingTo } from '../support/otlp-receiver.js';
 import { buildProgram, findFreePort, runSallyport } from '../support/processes.js';
 import { PATIENT } from '../support/timing.js';
 import { type CertifiedKey, makeAuthority } from '../support/tls.js';
 import { callStateless } from '../support/wire-client.js';
 import { withGateway } from '../support/with-gateway.js';
+import { context, sampleAnswer, sampleApproval } from '../unit/audit/samples.js';
 import { must, TOOLS } from './programs.js';
 
 const RSYSLOG = join(TOOLS, 'rsyslog-8/usr');
@@ -97,10 +102,12 @@ async function startCollector(port: number): Promise<void> {
   await writeFile(
     config,
     `receivers: {otlp: {protocols: {http: {endpoint: "127.0.0.1:${port}"}}}}
-exporters: {file: {path: ${join(folder, 'collector.out')}}}
+exporters: {file: {path: ${join(folder, 'collector.out')}}, file/traces: {path: ${join(folder, 'traces.out')}}}
 service:
   telemetry: {metrics: {level: none}}
-  pipelines: {logs: {receivers: [otlp], exporters: [file]}}
+  pipelines:
+    logs: {receivers: [otlp], exporters: [file]}
+    traces: {receivers: [otlp], exporters: [file/traces]}
 `,
   );
   start(join(COLLECTOR, 'collector'), ['--config', `file:${config}`]);
@@ -118,6 +125,18 @@ async function collected(): Promise<readonly string[]> {
   );
 }
 
+/** The names of the spans that the collector has written, by the id of their trace. */
+async function spanNames(traceId: string): Promise<readonly string[]> {
+  type Batch = {
+    resourceSpans: readonly { scopeSpans: readonly { spans: readonly { traceId: string; name: string }[] }[] }[];
+  };
+  return (await linesAt('traces.out')).flatMap((batch) =>
+    (JSON.parse(batch) as Batch).resourceSpans.flatMap(({ scopeSpans }) =>
+      scopeSpans.flatMap(({ spans }) => spans.flatMap((span) => (span.traceId === traceId ? [span.name] : []))),
+    ),
+  );
+}
+
 /** A receiver over HTTP in this process. */
 async function startOwn() {
   const lines: string[] = [];
@@ -129,6 +148,31 @@ async function startOwn() {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return { lines, port: (server.address() as AddressInfo).port, close: () => server.close() };
+}
+
+/** Events that no call makes: of pins, approvals, administrators and reloads, in the form of OCSF. */
+function rareEvents(): readonly string[] {
+  const named = { upstream: UPSTREAM, kind: 'tool', name: 'read_record' };
+  const found = { finding: 'F-1', found: 'instruction', tier: 'high', pointer: '/description', evidence: 'ignore' };
+  const person = { issuer: 'https://staff.example.com', subject: 'rita', ip: '192.0.2.1' };
+  const approval = sampleApproval({ answers: [sampleAnswer()] });
+  return [
+    buildEvent({ type: 'pin.drift', ...named, change: 'description', before: 'a', after: 'b' }, context),
+    buildEvent({ type: 'pin.approval', ...named, digest: 'a', by: 'rita', note: 'reviewed' }, context),
+    buildEvent({ type: 'pin.block', ...named, digest: undefined, by: undefined, note: undefined }, context),
+    buildEvent({ type: 'pin.first-use', ...named, digest: 'a' }, context),
+    buildEvent({ type: 'pin.finding', ...named, ...found, isPinned: true, action: 'flag' }, context),
+    buildEvent({ type: 'config.reload', result: 'rejected', faults: 2 }, context),
+    buildEvent({ type: 'admin.action', ...person, action: 'block', status: 200, detail: { tool: 'x' } }, context),
+    buildEvent({ type: 'admin.action', ...person, subject: undefined, action: 'list', status: 403 }, context),
+    ...(['requested', 'expired', 'used'] as const).map((change) => approvalEvent({ change, approval }, context)),
+    ...(['granted', 'denied'] as const).map((change) =>
+      approvalEvent({ change, approval, answer: sampleAnswer() }, context),
+    ),
+  ].map(({ before, after }) => {
+    const text = `${before}${after}}`;
+    return JSON.stringify(ocsfEvent({ text, record: parseObject(text) }));
+  });
 }
 
 /** What the schema of OCSF says against events, one sentence each. */
@@ -177,7 +221,8 @@ rules:
   - {id: reading, effect: allow, who: {anyone: true}, what: {upstreams: ["*"], tools: [read_record]}}
 `,
     };
-    await withGateway({ audit, policies, files: { 'ca.pem': authority.cert } }, async (rig) => {
+    const more = tracingTo({ url: `http://127.0.0.1:${collectorPort}/v1/traces` });
+    await withGateway({ audit, policies, more, files: { 'ca.pem': authority.cert } }, async (rig) => {
       const access = rig.as(await rig.gateway.token(UPSTREAM));
       const call = (tool: string) => callStateless(access, tool, { id: 'one', text: 'x' });
       for (let count = 0; count < 20; count += 1) await call(count % 4 === 3 ? 'write_record' : 'read_record');
@@ -199,7 +244,13 @@ rules:
         const { stdout, code } = await runSallyport(['audit', 'verify', join(folder, `${file}.jsonl`)]);
         expect(`${code} ${stdout}`).toMatch(/^0 /);
       }
-      expect(await ocsfErrors(own.lines)).toBe('');
+      expect(await ocsfErrors([...own.lines, ...rareEvents()])).toBe('');
+      const lines = (await written(rig)).map((line) => JSON.parse(line));
+      const traced = lines.find(({ type, target }) => type === 'mcp.decision' && target.name === 'read_record');
+      await vi.waitFor(
+        async () => expect(await spanNames(traced.trace.trace_id)).toContain('tools/call read_record'),
+        PATIENT,
+      );
     });
     own.close();
   });
