@@ -244,6 +244,8 @@ export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & {
   readonly signal: DisconnectSignal;
   /** The responses that arrive after the POST of their request has ended. */
   readonly pendingResponses: PendingResponses | undefined;
+  /** Keeps the stream open while the gateway stops, until the returned function is called. */
+  hold(): () => void;
 };
 
 /** Why there is no usable response of an upstream. `overloaded`: there is no space to buffer it. */

@@ -65,6 +65,7 @@ export async function handleRequest(incoming: Incoming, outgoing: Outgoing, port
     call.wait?.end();
     call.progress?.end();
     call.stream?.release();
+    call.leaveStream?.();
     ports.audit.closeRecord(call.record, hasClientLeft(incoming));
   }
 }

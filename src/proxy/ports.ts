@@ -166,6 +166,8 @@ export type OpenStream = {
   /** Sends a list-changed notification, given by its method, in the format of this stream. */
   announce(method: string): void;
   end(): void;
+  /** Ends it as soon as nobody waits for a response on it; absent where responses come elsewhere. */
+  readonly endWhenIdle?: (() => void) | undefined;
 };
 
 /** A stream that counts towards its caller's quota, from before it is opened until `release`. */

@@ -128,6 +128,8 @@ export type RequestContext<Used extends AnyPort = never> = {
   replyClaim?: ReplayOutcome | Promise<ReplayOutcome>;
   /** Gives the id of the request back, once its response is there. */
   releaseId?: (() => void) | undefined;
+  /** Lets go of the stream of HTTP+SSE on which the response comes. */
+  leaveStream?: (() => void) | undefined;
   /** The wait for the response, if a cancellation may end it. */
   wait?: ResponseWait | undefined;
   /** The request's progress, if the client asked for progress notifications. */

@@ -36,7 +36,11 @@ const CUT_AFTER_MS = 1_000;
 const ENDED = 'ended';
 
 /** On what terms a stream is open, and how it receives list changes. */
-export type StreamTerms = LeaseTerms & { announce(method: string): void };
+export type StreamTerms = LeaseTerms & {
+  announce(method: string): void;
+  /** Calls the function once nobody waits for a response on the stream. */
+  readonly whenIdle?: (then: () => void) => void;
+};
 
 /** The ports that relaying what an upstream sends may use. */
 export type RelayPorts = CheckPorts | LeasePorts | 'streams';
@@ -47,7 +51,7 @@ export type RelayPorts = CheckPorts | LeasePorts | 'streams';
  */
 export async function keepStreamOpen(
   call: RequestContext<LeasePorts>,
-  { announce, ...terms }: StreamTerms,
+  { announce, whenIdle, ...terms }: StreamTerms,
   run: (ended: AbortSignal, lease: AccessLease) => Promise<void>,
 ): Promise<Refusal | undefined> {
   const { incoming, outgoing, record, snapshot, stream } = call;
@@ -66,7 +70,7 @@ export async function keepStreamOpen(
   fold(record, { result: { status: 'ok', http: 200 } });
   // Its writers are many and none writes through this, so a busy stream gets the comments too.
   const alive = keepAlive(outgoing, snapshot.limits.keepAliveMs);
-  stream.open({ announce, end });
+  stream.open({ announce, end, endWhenIdle: whenIdle && (() => whenIdle(end)) });
   lease.onEnd(end);
   onAbort(incoming.signal, end);
   try {

@@ -18,7 +18,7 @@ export type StreamRegistry = {
   reserve(upstream: string, principal: Principal): StreamReservation | undefined;
   /** Announces on every stream of an upstream that a list changed. */
   announce(upstream: string, method: string): void;
-  /** Ends every stream. */
+  /** Ends every stream, and one on which responses come as soon as none is waited for. */
   endAll(): void;
   size(): number;
 };
@@ -79,7 +79,7 @@ export function createStreamRegistry(emit: Emit, loopScheduler: LoopScheduler): 
     },
     announce,
     endAll() {
-      for (const stream of [...open.keys()]) stream.end();
+      for (const stream of [...open.keys()]) (stream.endWhenIdle ?? stream.end)();
     },
     size: () => quota.used,
   };

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { openSessionStreams } from '../support/deployments.js';
 import { type AuditLine, startRig, UPSTREAM } from '../support/gateway.js';
+import { callMessage, openSessionChannel } from '../support/http-sse-clients.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, openSession, type Reply } from '../support/wire-client.js';
 
@@ -101,6 +102,41 @@ describe('[E-43] what still runs when the time to finish is over', () => {
       message: expect.stringMatching(/^This gateway is stopping .* may have been carried out/),
     });
   }
+});
+
+describe('[E-43] calls of a client of HTTP+SSE', () => {
+  it.each(['channels', 'sessions'] as const)(
+    'at an upstream of %s are answered meanwhile, or else refused on the stream and recorded',
+    async (era) => {
+      const rig = await startRig({ more: 'shutdown: {drain: 10m}', era });
+      let answer = (): void => undefined;
+      const answered = new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      const { channel, post } = await openSessionChannel(rig.access.url, rig.access.token ?? '');
+      rig.upstream.obey(({ method, message }) => {
+        if (method !== 'tools/call') return undefined;
+        return JSON.stringify(message).includes('slow') ? { kind: 'hold' } : { kind: 'honest', after: answered };
+      });
+      await post(callMessage(1, 'read_record', { id: 'quick' }));
+      await post(callMessage(2, 'read_record', { id: 'slow' }));
+      await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(2);
+      const ended = rig.gateway.gateway.shutDown(0);
+      await expect.poll(() => readyz(rig), PATIENT).toContain('stopping');
+      answer();
+      expect(await channel.answer(1)).toHaveProperty('result.content');
+      rig.gateway.gateway.hurry();
+      const refused = await channel.answer(2);
+      expect(refused['error']).toMatchObject({
+        code: 1510,
+        message: expect.stringContaining('may have been carried out'),
+      });
+      await ended;
+      const stopped = (await outcomes(rig)).filter(([, reasons]) => reasons.includes('gateway-stopping'));
+      expect(stopped).toHaveLength(1);
+      await rig.close();
+    },
+  );
 });
 
 describe('[E-43] a gateway that is told to end', () => {

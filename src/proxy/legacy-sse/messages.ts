@@ -94,6 +94,7 @@ function findLegacyStream(
 ): Refusal | undefined {
   const end = session === undefined ? undefined : call.ports.legacySse.findClientEnd(session);
   if (end === undefined) return refuseWith('unknown-session');
+  if (message.kind === 'request') call.leaveStream ??= end.hold();
   return end.isLagging && message.kind === 'request' ? refuseWith('overloaded') : undefined;
 }
 
@@ -172,7 +173,9 @@ function sealRequestId(
   const { message } = admitted;
   if (message.kind === 'notification') return sealCancelledId(call, admitted);
   if (message.kind !== 'request') return admitted;
-  if (pendingResponsesOf(call, admitted)?.isFull === true) return refuseWith('overloaded');
+  const end = clientEndOf(call, admitted);
+  if (end?.pendingResponses?.isFull === true) return refuseWith('overloaded');
+  call.leaveStream ??= end?.hold();
   const responseObligations = responseObligationsOf(allow);
   const facts = sealedFactsOf(call, { admitted, principal, responseObligations });
   const sealed =
@@ -203,19 +206,27 @@ function awaitStreamResponse(call: RequestContext<'legacySse'>, admitted: Admitt
     const releaseId = call.releaseId;
     call.releaseId = undefined;
     const giveBack = call.incoming.keepSlots?.();
+    const { leaveStream } = call;
+    call.leaveStream = undefined;
     pendingResponses.add(sealed, timeLeftMs(call), () => {
       releaseId?.();
       giveBack?.();
+      leaveStream?.();
     });
   }
 }
 
 /** The responses that the stream still waits for, if this replica holds it. */
 function pendingResponsesOf(
-  { ports }: RequestContext<'legacySse'>,
-  { session }: AdmittedMessage,
+  call: RequestContext<'legacySse'>,
+  admitted: AdmittedMessage,
 ): PendingResponses | undefined {
-  return session === undefined ? undefined : ports.legacySse.findClientEnd(session)?.pendingResponses;
+  return clientEndOf(call, admitted)?.pendingResponses;
+}
+
+/** The stream of the session, if this replica holds it. */
+function clientEndOf({ ports }: RequestContext<'legacySse'>, { session }: AdmittedMessage): ClientEnd | undefined {
+  return session === undefined ? undefined : ports.legacySse.findClientEnd(session);
 }
 
 /** The sealed id is also used as progress token, so that progress can be matched to its request on any replica. */
@@ -309,6 +320,7 @@ type LegacyStream = {
   checkUnsolicited: (data: string) => Promise<string | undefined>;
   readonly respondedIds: BoundedMap<string, true>;
   readonly pendingResponses: PendingResponses;
+  readonly hold: ClientEnd['hold'];
   /** The progress of running requests, by their sealed ids. */
   readonly counts: BoundedMap<string, FollowedRequest>;
   /** The progress count for the current message, if it reports progress of a running request. */
@@ -323,6 +335,8 @@ export type LegacySseWriter = {
   write(data: string, ended: AbortSignal): Promise<void>;
   /** This replica's requests that have no response yet. Each is refused on the stream when its time is up. */
   readonly pendingResponses: PendingResponses;
+  /** Refuses all of them, because the gateway stops. */
+  refusePending(): Promise<void>;
 };
 
 /** Creates the writer for one stream. The caller must close `pendingResponses` when the stream ends. */
@@ -330,6 +344,7 @@ export function createLegacySseWriter(
   call: RequestContext<WriterPorts>,
   principal: Principal,
   session: SessionFacts,
+  hold: ClientEnd['hold'],
 ): LegacySseWriter {
   const stream: LegacyStream = {
     call,
@@ -343,6 +358,7 @@ export function createLegacySseWriter(
         refuseTimedOut(stream, id).catch((error: unknown) => call.ports.audit.report(error, call.incoming.id));
       },
     }),
+    hold,
     counts: new BoundedMap(MAX_RESPONDED_IDS),
     liveProgress: undefined,
   };
@@ -355,7 +371,10 @@ export function createLegacySseWriter(
     const text = await stream.checkUnsolicited(restoreProgressToken(stream, envelope, data));
     if (text !== undefined && !ended.aborted) await call.outgoing.write(encodeSseMessage(text));
   };
-  return { write, pendingResponses: stream.pendingResponses };
+  async function refusePending(): Promise<void> {
+    for (const id of stream.pendingResponses.ids()) await refuseAwaited(stream, id, STOPPED);
+  }
+  return { write, pendingResponses: stream.pendingResponses, refusePending };
 }
 
 type Envelope = ReturnType<typeof readEnvelope> | undefined;
@@ -455,6 +474,7 @@ async function writeResponse(
   const plan = responsePlanOf(sent, session, principal);
   const text = replaceAt(data, ['id'], renderJson(sent.id));
   if (plan === undefined || text === undefined) return drop(call, 'foreign-message');
+  const leave = stream.hold();
   await writeAndRecord(openResponseContext(call, plan, sent), text, async (responseContext) => {
     const outcome = isTimedOut(call, sent) ? TIMED_OUT : await checkAwaited(responseContext, plan, text);
     // The stream ended during the check, so there is no client to respond to.
@@ -462,17 +482,29 @@ async function writeResponse(
     if (outcome.kind === 'response' && !outcome.isError && sent.method === 'initialize')
       applyAllowedServerRequests(stream, sent);
     return outcome;
-  });
+  }).finally(leave);
 }
 
-/** Refuses a request whose response never arrived, on the stream and in the record, and cancels it at the server. */
-async function refuseTimedOut(stream: LegacyStream, id: string): Promise<void> {
+/** Refuses a request whose response has not arrived, on the stream and in the record. */
+async function refuseAwaited(
+  stream: LegacyStream,
+  id: string,
+  outcome: MessageOutcome,
+): Promise<SentRequestFacts | undefined> {
   const { call, principal, session } = stream;
   const sent = openSent(stream, id);
   const plan = sent && responsePlanOf(sent, session, principal);
-  if (sent === undefined || plan === undefined) return;
+  if (sent === undefined || plan === undefined) return undefined;
   markResponded(stream, id);
-  await writeAndRecord(openResponseContext(call, plan, sent), '', async () => TIMED_OUT);
+  await writeAndRecord(openResponseContext(call, plan, sent), '', async () => outcome);
+  return sent;
+}
+
+/** The same for one that did not come in time, and cancels it at the server. */
+async function refuseTimedOut(stream: LegacyStream, id: string): Promise<void> {
+  const { call, principal, session } = stream;
+  const sent = await refuseAwaited(stream, id, TIMED_OUT);
+  if (sent === undefined) return;
   // A handshake cannot be cancelled (MCP 2024-11-05, cancellation).
   if (sent.method === 'initialize') return;
   const caller = callerOf(call, principal);
@@ -504,6 +536,7 @@ function isTimedOut({ snapshot }: RequestContext, { sentAt }: SentRequestFacts):
 }
 
 const TIMED_OUT = withhold('upstream-timeout');
+const STOPPED = withhold('gateway-stopping');
 
 /**
  * Checks a response under the version now in force, and decides again under the one in force after the check: a caller

@@ -157,11 +157,14 @@ type LegacySseUpstream = {
 type StartedRelay = {
   readonly pendingResponses: PendingResponses | undefined;
   relay(leave: AbortSignal): Promise<void>;
+  /** Refuses what is waited for, because the gateway stops. */
+  refusePending?(): Promise<void>;
 };
 
 type OpenedLegacyStream = VerifiedCall<LegacyPorts> & {
   readonly sealed: string;
   readonly session: SessionFacts;
+  readonly hold: ClientEnd['hold'];
 };
 
 /** Opens the stream on both sides and keeps it until one of them leaves. */
@@ -179,7 +182,8 @@ async function openLegacyStream(call: RequestContext<LegacyPorts>, principal: Pr
     upstreamSide.abort();
     return refuseWith('internal');
   }
-  const ended = await serve({ call, principal, sealed, session }, upstreamSide);
+  const { hold, whenIdle } = createHolds();
+  const ended = await serve({ call, principal, sealed, session, hold }, upstreamSide, whenIdle);
   if (ended !== undefined) upstreamSide.abort();
   return ended;
 }
@@ -206,10 +210,11 @@ async function openDirect({ call, principal }: VerifiedCall<LegacyPorts>): Promi
   const { messageEndpoint, response } = outcome;
   return {
     target: { kind: 'legacy-sse', messageEndpoint },
-    begin({ session }) {
-      const writer = createLegacySseWriter(call, principal, session);
+    begin({ session, hold }) {
+      const writer = createLegacySseWriter(call, principal, session, hold);
       return {
         pendingResponses: writer.pendingResponses,
+        refusePending: writer.refusePending,
         relay: (ended) => relayLegacyStream(call, { response, writer }, ended),
       };
     },
@@ -232,8 +237,36 @@ const BRIDGE: LegacySseUpstream = {
   abort: () => undefined,
 };
 
-async function serve(stream: OpenedLegacyStream, upstreamSide: LegacySseUpstream): Promise<Refusal | undefined> {
-  const { call, principal, sealed, session } = stream;
+/** Counts what keeps a stream open; `whenIdle` calls its function once that is nothing. */
+function createHolds(): Pick<ClientEnd, 'hold'> & { whenIdle(then: () => void): void } {
+  let held = 0;
+  let notify: (() => void) | undefined;
+  // Not at once: one hold may follow another in the same turn.
+  const check = (): void => void setImmediate(() => held === 0 && notify?.());
+  return {
+    hold() {
+      let isHeld = true;
+      held += 1;
+      return () => {
+        if (!isHeld) return;
+        isHeld = false;
+        held -= 1;
+        if (notify !== undefined) check();
+      };
+    },
+    whenIdle(then) {
+      notify = then;
+      check();
+    },
+  };
+}
+
+async function serve(
+  stream: OpenedLegacyStream,
+  upstreamSide: LegacySseUpstream,
+  whenIdle: (then: () => void) => void,
+): Promise<Refusal | undefined> {
+  const { call, principal, sealed, session, hold } = stream;
   const { outgoing, ports } = call;
   fold(call.record, { client: { session: session.hash } });
   const streamEnd = new AbortController();
@@ -241,17 +274,18 @@ async function serve(stream: OpenedLegacyStream, upstreamSide: LegacySseUpstream
   setMaxListeners(0, streamEnd.signal);
   const announce = (method: string): void =>
     void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
-  const { pendingResponses, relay } = upstreamSide.begin(stream);
-  const streamTerms = { principal, session: sealed, announce };
+  const { pendingResponses, relay, refusePending } = upstreamSide.begin(stream);
+  const streamTerms = { principal, session: sealed, announce, whenIdle };
   try {
     return await keepStreamOpen(call, streamTerms, async (ended) => {
       const unregister = ports.legacySse.registerClientEnd(
         session,
-        clientEnd(call, streamEnd.signal, pendingResponses),
+        clientEnd(call, streamEnd.signal, pendingResponses, hold),
       );
       const address = legacySseAddress(call.snapshot.legacySse.messageUrl, sealed);
       void outgoing.write(encodeSseMessage(address, { event: 'endpoint' }));
       await relay(ended).finally(unregister);
+      if (call.incoming.shutdown?.isCut === true) await refusePending?.();
     });
   } finally {
     pendingResponses?.close();
@@ -267,6 +301,7 @@ function clientEnd(
   { outgoing, snapshot }: RequestContext,
   signal: AbortSignal,
   pendingResponses: PendingResponses | undefined,
+  hold: ClientEnd['hold'],
 ): ClientEnd {
   const { maxResponseBytes } = snapshot.limits;
   let unread = 0;
@@ -287,6 +322,7 @@ function clientEnd(
     },
     signal,
     pendingResponses,
+    hold,
   };
 }
 
