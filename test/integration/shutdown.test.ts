@@ -110,13 +110,17 @@ describe('[E-43] calls of a client of HTTP+SSE', () => {
     async (era) => {
       const rig = await startRig({ more: 'shutdown: {drain: 10m}', era });
       let answer = (): void => undefined;
+      let release = (): void => undefined;
       const answered = new Promise<void>((resolve) => {
         answer = resolve;
+      });
+      const released = new Promise<void>((resolve) => {
+        release = resolve;
       });
       const { channel, post } = await openSessionChannel(rig.access.url, rig.access.token ?? '');
       rig.upstream.obey(({ method, message }) => {
         if (method !== 'tools/call') return undefined;
-        return JSON.stringify(message).includes('slow') ? { kind: 'hold' } : { kind: 'honest', after: answered };
+        return { kind: 'honest', after: JSON.stringify(message).includes('slow') ? released : answered };
       });
       await post(callMessage(1, 'read_record', { id: 'quick' }));
       await post(callMessage(2, 'read_record', { id: 'slow' }));
@@ -132,6 +136,7 @@ describe('[E-43] calls of a client of HTTP+SSE', () => {
         message: expect.stringContaining('may have been carried out'),
       });
       await ended;
+      release();
       const stopped = (await outcomes(rig)).filter(([, reasons]) => reasons.includes('gateway-stopping'));
       expect(stopped).toHaveLength(1);
       await rig.close();

@@ -150,7 +150,7 @@ async function startOwn() {
   return { lines, port: (server.address() as AddressInfo).port, close: () => server.close() };
 }
 
-/** Events that no call makes: of pins, approvals, administrators and reloads, in the form of OCSF. */
+/** Events that no call makes: of pins, approvals and administrators, in the form of OCSF. */
 function rareEvents(): readonly string[] {
   const named = { upstream: UPSTREAM, kind: 'tool', name: 'read_record' };
   const found = { finding: 'F-1', found: 'instruction', tier: 'high', pointer: '/description', evidence: 'ignore' };
@@ -162,7 +162,6 @@ function rareEvents(): readonly string[] {
     buildEvent({ type: 'pin.block', ...named, digest: undefined, by: undefined, note: undefined }, context),
     buildEvent({ type: 'pin.first-use', ...named, digest: 'a' }, context),
     buildEvent({ type: 'pin.finding', ...named, ...found, isPinned: true, action: 'flag' }, context),
-    buildEvent({ type: 'config.reload', result: 'rejected', faults: 2 }, context),
     buildEvent({ type: 'admin.action', ...person, action: 'block', status: 200, detail: { tool: 'x' } }, context),
     buildEvent({ type: 'admin.action', ...person, subject: undefined, action: 'list', status: 403 }, context),
     ...(['requested', 'expired', 'used'] as const).map((change) => approvalEvent({ change, approval }, context)),
