@@ -272,7 +272,7 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
   },
   add: {
     0: 'The server was added, and the configuration is valid.',
-    1: 'The server was added, but `validate` found errors.',
+    1: 'The server was added, but `validate` found errors; with `--from`, or a chosen server was not added.',
     2: 'Nothing was written: an option is missing or invalid, the name or a file exists already, the gateway file has errors or cannot be edited, or the server cannot be listed.',
   },
   remove: {

@@ -36,6 +36,8 @@ afterAll(async () => {
   if (folder !== undefined) await rm(folder, { recursive: true, force: true });
 });
 
+/** Several starts of the program, and of a server. */
+const SLOW = { timeout: 120_000 };
 const adminToken = makeSecret();
 const EVERYTHING = fileURLToPath(
   new URL('../../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url),
@@ -50,7 +52,7 @@ describe('[E-42] init', () => {
   let publicUrl: string;
   let printed: string;
 
-  it('leads to approved definitions by the command that it prints', async () => {
+  it('leads to approved definitions by the command that it prints', SLOW, async () => {
     publicUrl = `http://127.0.0.1:${await findFreePort()}`;
     const { code, stdout, stderr } = await runSallyport(
       [
@@ -69,7 +71,7 @@ describe('[E-42] init', () => {
     expect([strict.code, strict.stdout]).toEqual([0, '']);
   });
 
-  it('leads to a gateway that allows what the policy names, and nothing else', async () => {
+  it('leads to a gateway that allows what the policy names, and nothing else', SLOW, async () => {
     // The port of the ops listener may be in use on a machine that runs other tests.
     const file = join(folder, 'sallyport.yaml');
     const config = await readFile(file, 'utf8');
@@ -79,7 +81,7 @@ describe('[E-42] init', () => {
     await writeFile(file, `${config.replace('port: 9464', listeners)}\nshutdown: {delay: 0s}\n${admin}\n`);
     expect(stepOf(printed, 2)).toMatch(/ serve -c sallyport\.yaml$/);
     running = startSallyport(['serve'], folder, { ADMIN_TOKEN: adminToken });
-    await expect.poll(running.stderr, PATIENT).toContain('ops listening');
+    await expect.poll(running.stderr, SLOW).toContain('ops listening');
     expect(running.stderr()).toContain('note: the gateway file is sallyport.yaml');
     const resource = `${publicUrl}/desk`;
     expect(stepOf(printed, 3)).toBe(`claude mcp add --transport http desk ${resource}`);
@@ -97,28 +99,54 @@ describe('[E-42] init', () => {
     expect((await call('delete_ticket', { id: 'T-101' })).error.code).toBe(-32602);
   });
 
-  it('[E-44] add brings a stdio server to the running gateway; list shows both; remove leaves the file as it was', async () => {
-    const before = await readFile(join(folder, 'sallyport.yaml'), 'utf8');
-    const env = { ADMIN_TOKEN: adminToken, SALLYPORT_ADMIN_TOKEN: adminToken };
-    const command = ['--', process.execPath, EVERYTHING, 'stdio'];
-    const added = await runSallyport(['add', 'tools', '--group', 'engineering', ...command], { cwd: folder, env });
-    expect([added.code, added.stdout]).toEqual([0, expect.stringMatching(/approve the \d+ pending definitions:/)]);
-    expect(await readFile(join(folder, 'policies/tools.policy.yaml'), 'utf8')).toContain('- "echo"');
-    await expect
-      .poll(async () => JSON.parse((await runSallyport(['list', '--json'], { cwd: folder, env })).stdout), PATIENT)
-      .toMatchObject({
-        state: 'the running gateway',
-        servers: [
-          { name: 'desk', state: 'up', pending: 0, drift: false },
-          // Nobody has started its adapter.
-          { name: 'tools', state: 'away', approved: 0 },
-        ],
-      });
-    const removed = await runSallyport(['remove', 'tools'], { cwd: folder, env });
-    expect([removed.code, removed.stdout]).toEqual([0, expect.stringContaining('removed tools from stdio.yaml and')]);
-    expect(await readFile(join(folder, 'sallyport.yaml'), 'utf8')).toBe(before);
-    running?.signal('SIGTERM');
-    expect(await running?.ended).toBe(143);
+  it(
+    '[E-44] add brings a stdio server to the running gateway; list shows both; remove leaves the file as it was',
+    SLOW,
+    async () => {
+      const before = await readFile(join(folder, 'sallyport.yaml'), 'utf8');
+      const env = { ADMIN_TOKEN: adminToken, SALLYPORT_ADMIN_TOKEN: adminToken };
+      const command = ['--', process.execPath, EVERYTHING, 'stdio'];
+      const added = await runSallyport(['add', 'tools', '--group', 'engineering', ...command], { cwd: folder, env });
+      expect([added.code, added.stdout]).toEqual([0, expect.stringMatching(/approve the \d+ pending definitions:/)]);
+      expect(await readFile(join(folder, 'policies/tools.policy.yaml'), 'utf8')).toContain('- "echo"');
+      await expect
+        .poll(async () => JSON.parse((await runSallyport(['list', '--json'], { cwd: folder, env })).stdout), PATIENT)
+        .toMatchObject({
+          state: 'the running gateway',
+          servers: [
+            { name: 'desk', state: 'up', pending: 0, drift: false },
+            // Nobody has started its adapter.
+            { name: 'tools', state: 'away', approved: 0 },
+          ],
+        });
+      const removed = await runSallyport(['remove', 'tools'], { cwd: folder, env });
+      expect([removed.code, removed.stdout]).toEqual([0, expect.stringContaining('removed tools from stdio.yaml and')]);
+      expect(await readFile(join(folder, 'sallyport.yaml'), 'utf8')).toBe(before);
+      running?.signal('SIGTERM');
+      expect(await running?.ended).toBe(143);
+    },
+  );
+
+  it('[E-45] add --from adds what was named in the file of a client, and starts nothing else', SLOW, async () => {
+    const started = join(folder, 'started');
+    const secret = makeSecret();
+    const servers = {
+      page: { url: desk.url, headers: { 'X-Api-Key': secret } },
+      local: { command: process.execPath, args: ['-e', `require('fs').writeFileSync(${JSON.stringify(started)}, '')`] },
+    };
+    const file = join(folder, 'mcp.json');
+    await writeFile(file, `// of a client\n${JSON.stringify({ servers })}`);
+    const args = ['add', '--from', 'mcp.json', '--group', 'engineering', '--yes', 'page'];
+    const { code, stdout } = await runSallyport(args, { cwd: folder, env: { ADMIN_TOKEN: adminToken } });
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringContaining('mcp.json was not changed and still holds the secrets'),
+    ]);
+    expect(await readFile(join(folder, 'secrets/page-header'), 'utf8')).toBe(`${secret}\n`);
+    expect(await readFile(join(folder, 'policies/pins/page.lock.yaml'), 'utf8')).toContain('get_ticket');
+    expect(await readFile(file, 'utf8')).toContain(secret);
+    expect(stdout).not.toContain(secret);
+    await expect(access(started)).rejects.toThrow();
   });
 
   it('changes nothing when it is run again', async () => {

@@ -209,7 +209,6 @@ describe('[GU-01] the guides', () => {
     const rule = examplesOf('quickstart.md', 'yaml').find((text) => text.includes('no-passwords'));
     const several = blocksOf('several-servers.md');
     const observability = blocksOf('observability.md');
-    const [secondServer, secondPolicy] = examplesOf('several-servers.md', 'yaml');
     const [admin] = examplesOf('observability.md', 'yaml');
     const call = 'inspector --method tools/call --tool-name echo --tool-arg message=password';
     const printed = await runGuide(
@@ -237,11 +236,7 @@ describe('[GU-01] the guides', () => {
         `until ! ${call} >/dev/null; do sleep 0.3; done`,
         quickstart(call),
         quickstart('sallyport audit query'),
-        ...several.slice(0, 1),
-        'sed -i "/^upstreams:/r /dev/stdin" sallyport.yaml <<< "$SECOND_SERVER"',
-        ...several.slice(1, 2),
-        'printf %s "$SECOND_POLICY" > policies/desk.policy.yaml',
-        ...several.slice(2),
+        ...several,
         'until answers http://127.0.0.1:8080/desk 2>/dev/null; do sleep 0.3; done',
         keycloakStep('claude mcp add'),
         ...blocksOf('connect-clients.md'),
@@ -269,11 +264,12 @@ describe('[GU-01] the guides', () => {
       ],
       {
         ...{ RULE: rule ?? '', ADMIN: admin ?? '' },
-        ...{ SECOND_SERVER: secondServer ?? '', SECOND_POLICY: secondPolicy ?? '' },
       },
     );
-    expect([rotation, several, observability].map(({ length }) => length)).toEqual([3, 3, 3]);
+    expect([rotation, several, observability].map(({ length }) => length)).toEqual([3, 5, 3]);
     expect(printed).toContain('desk: 10 approved, none left pending');
+    expect(printed).toMatch(/^desk +configured 8 +10 +0 +0 +\?$/m);
+    expect(printed).toContain('removed files from stdio.yaml and sallyport.yaml');
     expect(printed).toContain('"control":"pins:desk","state":"armed"');
     expect(printed).toContain('401 Unauthorized');
     expect(printed).toContain('Echo: hello');

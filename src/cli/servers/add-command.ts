@@ -1,16 +1,11 @@
-// `sallyport add`: adds a server to a configuration folder, one that is reached by HTTP or one that a command starts. What
-// is missing of its options is asked for on a terminal. A command is shown and started once, by the adapter that serves
-// stdio servers, to fetch its definitions. docs/reference/commands.md#add-remove-and-list.
+// `sallyport add`: adds a server to a configuration folder, one that is reached by HTTP or one that a command starts, or the
+// servers of a client's file. What is missing of its options is asked for on a terminal.
+// docs/reference/commands.md#add-remove-and-list.
 
-import { join, posix } from 'node:path';
-import type { Network } from '../../config/settings.js';
+import { join, posix, resolve } from 'node:path';
 import { pendingOf } from '../../pins/approval.js';
-import type { ProcessPorts } from '../../stdio/server-process.js';
-import { escapeForTerminal, quoteForShell } from '../../text/escaping.js';
+import { escapeForTerminal } from '../../text/escaping.js';
 import { countOf } from '../../text/wording.js';
-import { type DevTarget, startCommand } from '../dev-target.js';
-import type { NewFile } from '../new-files.js';
-import { type PinPorts, readContent } from '../pin/lock-files.js';
 import {
   type CliIo,
   type Command,
@@ -18,51 +13,26 @@ import {
   EXIT_FINE,
   EXIT_UNCHECKED,
   fail,
+  UsageError,
   withConfigOption,
+  withUsage,
 } from '../program.js';
-import { collectVariable, newStdioToken } from '../stdio.js';
-import { type Added, addServer, type NewServer, shown } from './add-server.js';
+import { collectVariable } from '../stdio.js';
+import { type AddCommandPorts, type AddOptions, addTo, type StdioCommand } from './add-by-kind.js';
+import { type Added, shown } from './add-server.js';
 import { type ExistingConfiguration, readConfiguration } from './configuration.js';
-import { resourceOf, type ServerAnswers, type ServerHeader, serverPaths } from './drafts.js';
-import { type Asked, askAll, groupsAsked, namesIn, type Questions, urlAsked } from './questions.js';
+import { resourceOf, type ServerAnswers, serverPaths } from './drafts.js';
+import { runImport } from './import-command.js';
+import { askAll, groupsAsked, issuersAsked, namesIn, urlAsked } from './questions.js';
 import {
   addServerOptions,
   NAME_RULE,
   optionalAnswers,
   readHeader,
   SERVER_NAME,
-  type ServerOptions,
   validNameFor,
 } from './server-options.js';
-import { NEW_STDIO_TEXT, readStdioAddress, STDIO_FILE, withStdioServer } from './stdio-file.js';
-
-type AddOptions = ServerOptions & {
-  readonly config: string;
-  /** Names of issuers in the gateway file. */
-  readonly issuer?: readonly string[];
-  readonly endpoint?: string;
-  readonly prefix?: string;
-  readonly env?: readonly string[];
-  readonly cwd?: string;
-  readonly yes?: boolean;
-};
-
-export type AddCommandPorts = Pick<PinPorts, 'files' | 'observe' | 'gitIdentity'> &
-  Pick<ProcessPorts, 'signalGroup' | 'killMarked'> & {
-    /** Absent where stdin is no terminal. */
-    readonly questions?: (() => Questions) | undefined;
-    /** The narrowest network that contains what the host of a URL resolves to. */
-    networkOf(url: string): Promise<Network>;
-    /** Runs `validate` on a gateway file; resolves with its exit code. */
-    validate(file: string): Promise<number>;
-  };
-
-/** A command with the values of the variables that it gets. */
-export type StdioCommand = {
-  readonly argv: readonly string[];
-  readonly env: ReadonlyMap<string, string>;
-  readonly cwd?: string | undefined;
-};
+import { STDIO_FILE } from './stdio-file.js';
 
 /** Exit 2: something is missing, exists or cannot be reached; nothing was written. */
 async function runAdd(
@@ -78,8 +48,13 @@ async function runAdd(
   if (configuration === undefined) return EXIT_UNCHECKED;
   if (configuration.outline.upstreams.some((one) => one.name === name))
     return fail(`the gateway file has a server named "${name}" already`, EXIT_UNCHECKED, io);
-  const env = new Map(options.env?.map((variable) => [variable, io.env[variable] ?? '']));
-  const command = argv.length === 0 ? undefined : { argv, env, cwd: options.cwd };
+  if (configuration.outline.issuers.length === 0)
+    return fail(
+      'the gateway file has no issuer, whose tokens callers present; add one under "issuers" first',
+      EXIT_UNCHECKED,
+      io,
+    );
+  const command = argv.length === 0 ? undefined : commandOf(argv, options, io);
   const answers = await readAnswers(name, command, options, configuration, io, ports);
   if (answers === undefined) return EXIT_UNCHECKED;
   const added = await addTo(configuration, answers, command, options, io, ports);
@@ -87,6 +62,11 @@ async function runAdd(
   const code = await ports.validate(configuration.outline.file);
   if (code === EXIT_FINE) printNext(configuration, added, options.config, io, ports);
   return code;
+}
+
+function commandOf(argv: readonly string[], { env = [], cwd }: AddOptions, io: CliIo): StdioCommand {
+  const values = env.map((variable) => [variable, { value: io.env[variable] ?? '' }] as const);
+  return { argv, env: new Map(values), cwd: cwd === undefined ? undefined : resolve(io.cwd, cwd) };
 }
 
 function findMistake(
@@ -139,118 +119,6 @@ async function readAnswers(
   }
 }
 
-/** The only issuer of the gateway file needs no question. */
-function issuersAsked(given: readonly string[] | undefined, known: readonly string[]): Asked {
-  const [only, ...others] = known;
-  const unknown = (text: string): string | undefined => namesIn(text).find((name) => !known.includes(name));
-  return {
-    flag: '--issuer',
-    question: `Issuers of the tokens of callers (of ${known.join(', ')}, separated by commas)`,
-    given: given?.join(',') ?? (others.length === 0 ? only : undefined),
-    findError(text) {
-      if (namesIn(text).length === 0) return `name one issuer or more of: ${known.join(', ')}`;
-      const name = unknown(text);
-      return name && `the gateway file has no issuer "${escapeForTerminal(name)}", but: ${known.join(', ')}`;
-    },
-  };
-}
-
-/** Adds a server of whichever kind; `undefined` with the reason printed. */
-export async function addTo(
-  configuration: ExistingConfiguration,
-  answers: ServerAnswers,
-  command: StdioCommand | undefined,
-  options: Pick<AddOptions, 'offline' | 'endpoint' | 'prefix'>,
-  io: CliIo,
-  ports: AddCommandPorts,
-): Promise<Added | undefined> {
-  const { endpoint, prefix } = options;
-  const backend = prefix === undefined ? '{}' : `{prefix: ${prefix}}`;
-  const entries =
-    endpoint === undefined ? [] : [{ path: ['endpoints', endpoint, 'upstreams'], key: answers.name, value: backend }];
-  const how = { command: 'add', isOffline: options.offline === true } as const;
-  if (command === undefined) return addServer(configuration, { answers, entries }, how, io, ports);
-  const server = stdioServer(configuration, answers, command, io, ports);
-  if (server === undefined) return undefined;
-  if (how.isOffline) return addServer(configuration, { ...server, entries }, how, io, ports);
-  io.stdout(`starting   ${escapeForTerminal(command.argv.map(quoteForShell).join(' '))}\n`);
-  const target = await startOnce(command, io, ports);
-  try {
-    const observe: AddCommandPorts['observe'] = async (upstream, gateway) => {
-      const seen = await ports.observe(upstream, gateway);
-      if (seen.kind === 'observed') return seen;
-      return {
-        ...seen,
-        why: (await target.explain(`error: ${answers.name} could not be listed: ${seen.why}`)) ?? seen.why,
-      };
-    };
-    const found = { ...server, entries, fetchedAt: placeOf(target) };
-    return await addServer(configuration, found, how, io, { ...ports, observe });
-  } finally {
-    await target.close();
-  }
-}
-
-/** The adapter in this process, with nothing in the environment of the command but what it needs. */
-function startOnce({ argv, env, cwd }: StdioCommand, io: CliIo, ports: AddCommandPorts): Promise<DevTarget> {
-  const own = { ...io, env: { ...io.env, ...Object.fromEntries(env) }, cwd: cwd ?? io.cwd };
-  return startCommand({ env: [...env.keys()] }, argv, own, ports);
-}
-
-/** Where the gateway file of the fetch finds the adapter in this process. The file of the token is never written. */
-function placeOf({ server: { url, header } }: DevTarget) {
-  const from = { file: 'secrets/stdio.token.once', value: header?.value ?? '' };
-  return { url, socket: undefined, network: 'loopback', header: { name: 'Authorization', from } } as const;
-}
-
-/** What a stdio server adds to the files: its entry in the file of the adapter, the token of that, and its variables. */
-function stdioServer(
-  { layout, folder }: ExistingConfiguration,
-  answers: ServerAnswers,
-  { argv, env, cwd }: StdioCommand,
-  io: CliIo,
-  { files }: AddCommandPorts,
-): NewServer | undefined {
-  const { name } = answers;
-  const base = posix.dirname(layout.config);
-  const path = posix.join(base, STDIO_FILE);
-  const found = readContent(posix.join(folder, path), { files } as PinPorts);
-  if (found === 'unreadable') {
-    io.stderr(`error: ${STDIO_FILE} cannot be read\n`);
-    return undefined;
-  }
-  const before = found === 'missing' ? NEW_STDIO_TEXT : found.text;
-  const address = readStdioAddress(before);
-  const variables = [...env].map(([variable, value]) => ({ variable, value, file: `secrets/${name}.${variable}` }));
-  const entry = { command: argv, env: new Map(variables.map(({ variable, file }) => [variable, file])), cwd };
-  const edit = withStdioServer(before, name, entry);
-  if ('error' in address || 'error' in edit) {
-    const why = 'error' in address ? address.error : 'error' in edit ? edit.error : '';
-    io.stderr(`error: ${STDIO_FILE}: ${why}\n`);
-    return undefined;
-  }
-  const secrets = variables.map(
-    ({ file, value }): NewFile => ({ path: posix.join(base, file), text: `${value}\n`, isSecret: true }),
-  );
-  const isNew = found === 'missing';
-  const header: ServerHeader = {
-    name: 'Authorization',
-    from: { file: address.token, ...(isNew ? { value: `Bearer ${newStdioToken()}` } : {}) },
-  };
-  return {
-    answers: {
-      ...answers,
-      url: `${address.at.origin}/${name}`,
-      socket: address.at.socket,
-      header,
-      command: argv,
-      requestTimeout: '2m',
-    },
-    files: [...secrets, ...(isNew ? [{ path, text: edit.text, isSecret: false }] : [])],
-    changed: isNew ? [] : [{ path, before, text: edit.text }],
-  };
-}
-
 /** What to do next, in a few lines. */
 function printNext(
   { layout, outline, folder }: ExistingConfiguration,
@@ -291,11 +159,12 @@ export function addCommand(io: CliIo, ports: AddCommandPorts): Command {
     examples: [
       'sallyport add github --url https://github-mcp.internal/mcp --group eng',
       'sallyport add files --group eng -- npx -y @modelcontextprotocol/server-filesystem@2026.8.31 /srv/files',
+      'sallyport add --from mcp.json --group eng --yes files github',
     ],
     configure(command, finish) {
       const collect = (value: string, before: readonly string[] = []) => [...before, value];
       addServerOptions(withConfigOption(command, io))
-        .argument('<name>', 'name of the server: its path, and what its files are called')
+        .argument('[name]', 'name of the server: its path, and what its files are called')
         .argument('[command...]', 'the command that starts a stdio server, after --')
         .option('--issuer <name>', 'issuer in the gateway file, if it has several; may be repeated', collect)
         .option('--endpoint <name>', 'endpoint of several servers that gets this one too')
@@ -306,11 +175,34 @@ export function addCommand(io: CliIo, ports: AddCommandPorts): Command {
           collectVariable,
         )
         .option('--cwd <folder>', 'folder that the command is started in')
-        .option('--yes', 'ask no questions')
+        .option(
+          '--from <file>',
+          'file of a client: mcp.json, or that of Claude Desktop, Claude Code, VS Code or Cursor',
+        )
+        .option('--yes [names...]', 'ask no questions; with --from, the servers to add')
         .option('--offline', 'do not ask the server, and start no command')
-        .action(async (name: string, argv: string[], options: AddOptions) =>
-          finish(await runAdd(name, argv, options, io, ports)),
+        .action(async (name: string | undefined, argv: string[], options: AddOptions) =>
+          finish(await withUsage(io, () => runOneOrMany(name, argv, options, io, ports))),
         );
     },
   };
+}
+
+function runOneOrMany(
+  name: string | undefined,
+  argv: readonly string[],
+  options: AddOptions,
+  io: CliIo,
+  ports: AddCommandPorts,
+): Promise<number> {
+  const { from, yes } = options;
+  if (from !== undefined) {
+    if (name === undefined) return runImport({ ...options, from }, io, ports);
+    throw new UsageError('error: --from takes the names of servers with --yes: add --from FILE --yes NAME…\n');
+  }
+  if (name === undefined || Array.isArray(yes))
+    throw new UsageError(
+      'error: say which server: add NAME --url URL, add NAME -- COMMAND, or add --from FILE; the name stands before --yes\n',
+    );
+  return runAdd(name, argv, options, io, ports);
 }

@@ -1,6 +1,7 @@
 // What `init` and `add` have to know: taken from options, asked for on a terminal where an option is missing, and refused
 // with the name of the option where nobody can be asked. docs/reference/commands.md#init-and-dev---save.
 
+import { escapeForTerminal } from '../../text/escaping.js';
 import type { CliIo } from '../program.js';
 
 /** A terminal that a person answers questions on. */
@@ -101,4 +102,20 @@ export function groupsAsked(given: readonly string[] | undefined): Asked {
 
 export function urlAsked(given: string | undefined): Asked {
   return { flag: '--url', question: 'URL of the MCP server', given, findError: findUrlError };
+}
+
+/** The only issuer of the gateway file needs no question. */
+export function issuersAsked(given: readonly string[] | undefined, known: readonly string[]): Asked {
+  const [only, ...others] = known;
+  const unknown = (text: string): string | undefined => namesIn(text).find((name) => !known.includes(name));
+  return {
+    flag: '--issuer',
+    question: `Issuers of the tokens of callers (of ${known.join(', ')}, separated by commas)`,
+    given: given?.join(',') ?? (others.length === 0 ? only : undefined),
+    findError(text) {
+      if (namesIn(text).length === 0) return `name one issuer or more of: ${known.join(', ')}`;
+      const name = unknown(text);
+      return name && `the gateway file has no issuer "${escapeForTerminal(name)}", but: ${known.join(', ')}`;
+    },
+  };
 }

@@ -14,10 +14,16 @@ const LISTEN = '127.0.0.1:8090';
 const LIMITS = { maxDepth: 20, maxValues: 100_000, isGenerated: false };
 const SERVERS = ['servers'];
 
-/** A stdio server as the file has it. Of variables, the files of their values, relative to it. */
+/** Where the value of a variable or header comes from: one that is written to a file, or a variable. */
+export type SecretSource = { readonly value: string } | { readonly env: string };
+
+/** Where a file says that a value is; files are relative to it. */
+export type SecretReference = { readonly file: string } | { readonly env: string };
+
+/** A stdio server as the file has it. */
 export type StdioEntry = {
   readonly command: readonly string[];
-  readonly env: ReadonlyMap<string, string>;
+  readonly env: ReadonlyMap<string, SecretReference>;
   readonly cwd?: string | undefined;
 };
 
@@ -54,7 +60,10 @@ export function readStdioAddress(text: string): StdioAddress | { readonly error:
 
 /** The file with a server more. */
 export function withStdioServer(text: string, name: string, { command, env, cwd }: StdioEntry): YamlEdit {
-  const variables = [...env].map(([variable, file]) => `${variable}: {file: ${quoteYaml(file)}}`);
+  if (stdioServersIn(text).includes(name)) return { error: `it has a server named "${name}" already` };
+  const variables = [...env].map(([variable, from]) => {
+    return `${variable}: ${'env' in from ? `{env: ${from.env}}` : `{file: ${quoteYaml(from.file)}}`}`;
+  });
   const value: EntryValue = [
     `command: [${command.map(quoteYaml).join(', ')}]`,
     ...(variables.length === 0 ? [] : [`env: {${variables.join(', ')}}`]),

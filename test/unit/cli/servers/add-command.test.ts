@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Observation } from '../../../../src/cli/pin/lock-files.js';
 import { buildProgram } from '../../../../src/cli/program.js';
-import { type AddCommandPorts, addCommand } from '../../../../src/cli/servers/add-command.js';
+import type { AddCommandPorts } from '../../../../src/cli/servers/add-by-kind.js';
+import { addCommand } from '../../../../src/cli/servers/add-command.js';
 import { initCommand } from '../../../../src/cli/servers/init-command.js';
 import { listCommand } from '../../../../src/cli/servers/list-command.js';
 import { removeCommand } from '../../../../src/cli/servers/remove-command.js';
@@ -29,6 +30,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 
 type Given = {
   readonly offers?: Observation;
+  readonly observe?: () => Promise<Observation>;
   readonly answers?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   /** What the admin API answers. */
@@ -41,7 +43,7 @@ async function run(argv: readonly string[], given: Given = {}) {
   const answers = [...(given.answers ?? [])];
   const ports: AddCommandPorts = {
     files: DISK_FILES,
-    observe: async () => given.offers ?? { kind: 'observed', observed: observedOf(OFFERED) },
+    observe: given.observe ?? (async () => given.offers ?? { kind: 'observed', observed: observedOf(OFFERED) }),
     networkOf: async (url) => (url.includes('127.0.0.1') ? 'loopback' : 'public'),
     validate: (config) => runValidate({ config }, io, VALIDATE),
     gitIdentity: () => 'someone',
@@ -280,5 +282,90 @@ describe('[C-27] list', () => {
       { name: 'wiki', state: 'degraded', drift: true, tools: 3, approved: 3, pending: 0 },
     ]);
     expect(servers[1].who).toContainEqual({ issuer: 'idp', group: 'eng', tools: 2 });
+  });
+});
+
+describe('[C-29] add --from', () => {
+  const FILE = {
+    mcpServers: {
+      'My Wiki': { url: 'https://wiki.example.com/mcp', headers: { 'X-Key': 'value of nobody' } },
+      files: {
+        command: 'npx',
+        args: ['-y', 'server@1.2.3', '/srv\u200b'],
+        env: { MODE: 'fast', REGION: '${env:NO_SUCH}' },
+      },
+      odd: { command: 7 },
+    },
+  };
+  const source = async (): Promise<void> => writeFile(join(folder, 'mcp.json'), JSON.stringify(FILE));
+
+  it('lists what it found and does nothing before a yes', async () => {
+    await run(INIT);
+    await source();
+    const before = await snapshot();
+    const observed: string[] = [];
+    const offers = async () => {
+      observed.push('asked');
+      return { kind: 'unreachable', why: 'never' } as const;
+    };
+    const { code, out } = await run(['add', '--from', 'mcp.json'], { observe: offers });
+    expect(code).toBe(0);
+    expect(out).toContain('mcp.json has 3 servers. Nothing is started and nobody is contacted before a yes.\n');
+    expect(out).toContain('inside the working folder');
+    expect(out).toContain(
+      'My Wiki: https://wiki.example.com/mcp\n  it is called my-wiki here\n  header X-Key goes to secrets/my-wiki-header\n',
+    );
+    expect(out).toContain("files: npx -y server@1.2.3 '/srv\\u{200b}'\n");
+    expect(out).toContain('odd: not possible: its command is no text\n');
+    expect(out).not.toContain('value of nobody');
+    const no = await run(['add', '--from', 'mcp.json'], { answers: ['', 'no'], observe: offers });
+    expect([no.code, no.asked]).toEqual([
+      0,
+      [
+        'Add my-wiki? It is asked for its definitions. [y/N] ',
+        'Add files? It is started once for its definitions. [y/N] ',
+      ],
+    ]);
+    const unknown = await run(['add', '--from', 'mcp.json', '--group', 'eng', '--yes', 'my-wiki', 'odd'], {
+      observe: offers,
+    });
+    expect([unknown.code, unknown.err]).toEqual([
+      2,
+      expect.stringContaining('odd cannot be added: its command is no text; nothing was added'),
+    ]);
+    expect([observed, await snapshot()]).toEqual([[], before]);
+  });
+
+  it('adds those that are named, with secrets in files, and leaves the source alone', async () => {
+    await run(INIT);
+    await source();
+    const given = await readFile(join(folder, 'mcp.json'), 'utf8');
+    const { out } = await run(['add', '--from', 'mcp.json', '--group', 'eng', '--yes', 'my-wiki', 'files']);
+    // Not started: a variable that it needs is not set.
+    expect(out).toContain('not asked  because NO_SUCH is not set\n');
+    expect(await read('secrets/my-wiki-header')).toBe('value of nobody\n');
+    expect(await read('secrets/files.MODE')).toBe('fast\n');
+    for (const path of ['secrets/my-wiki-header', 'secrets/files.MODE'])
+      expect((await stat(join(folder, path))).mode & 0o777).toBe(0o600);
+    expect(await read('stdio.yaml')).toContain('env: {MODE: {file: "secrets/files.MODE"}, REGION: {env: NO_SUCH}}\n');
+    expect(await read('policies/my-wiki.policy.yaml')).toContain('- "get_page"');
+    expect(await read('mcp.json')).toBe(given);
+    expect(out.trim().split('\n').at(-1)).toMatch(/^mcp\.json was not changed and still holds the secrets/);
+    const again = await run(['add', '--from', 'mcp.json']);
+    expect(again.out).toContain(
+      'My Wiki: not possible: as my-wiki: the gateway file has a server of this name already',
+    );
+  });
+
+  it('writes no secret over a file or through a link', async () => {
+    await run(INIT);
+    await source();
+    await writeFile(join(folder, 'secrets/files.MODE'), 'mine');
+    await symlink(join(folder, 'elsewhere'), join(folder, 'secrets/my-wiki-header'));
+    const { code, err } = await run(['add', '--from', 'mcp.json', '--group', 'eng', '--yes', 'my-wiki', 'files']);
+    expect(code).toBe(1);
+    expect(err).toContain('this is one: secrets/my-wiki-header\nerror: my-wiki was not added\n');
+    expect(err).toContain('this exists: secrets/files.MODE\nerror: files was not added\n');
+    expect(await read('secrets/files.MODE')).toBe('mine');
   });
 });
