@@ -197,6 +197,10 @@ function runOneOrMany(
 ): Promise<number> {
   const { from, yes } = options;
   if (from !== undefined) {
+    const own = (['url', 'header', 'env', 'cwd', 'prefix', 'transport'] as const).find(
+      (key) => options[key] !== undefined,
+    );
+    if (own !== undefined) throw new UsageError(`error: --${own} is for one server, and --from may have several\n`);
     if (name === undefined) return runImport({ ...options, from }, io, ports);
     throw new UsageError('error: --from takes the names of servers with --yes: add --from FILE --yes NAME…\n');
   }

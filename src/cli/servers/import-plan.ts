@@ -53,7 +53,7 @@ export function planImport(servers: readonly ClientServer[], taken: Iterable<str
       return plan;
     } catch (error) {
       if (!(error instanceof OddServer)) throw error;
-      return { written, refused: error.message };
+      return { written, refused: visible(error.message) };
     }
   });
 }

@@ -143,7 +143,7 @@ function jsonText(servers: readonly ServerRow[], source: string): string {
 }
 
 const WIDTH = 80;
-const MAX_NAME_WIDTH = 28;
+const MAX_NAME_WIDTH = 27;
 const INDENT = '  ';
 
 /** The table, with the callers that see something below each row, in lines of at most 80 columns. */
@@ -185,11 +185,12 @@ function whoText({ who, pending }: ServerRow, hasIssuers: boolean): string {
     .join(', ');
 }
 
-/** Words in lines of at most 80 columns. */
+/** Words in lines of at most 80 columns; one that is longer is divided. */
 function wrap(text: string, indent = INDENT): readonly string[] {
   const lines: string[] = [];
   let current = indent;
-  for (const word of text.split(' ')) {
+  const longest = WIDTH - 2 * INDENT.length;
+  for (const word of text.split(' ').flatMap((one) => one.match(new RegExp(`.{1,${longest}}`, 'gu')) ?? [])) {
     if (current.length > indent.length && current.length + 1 + word.length > WIDTH) {
       lines.push(current);
       current = indent + indent;

@@ -326,6 +326,8 @@ describe('[C-29] add --from', () => {
         'Add files? It is started once for its definitions. [y/N] ',
       ],
     ]);
+    const mixed = await run(['add', '--from', 'mcp.json', '--url', 'https://a.example'], { observe: offers });
+    expect([mixed.code, mixed.err]).toEqual([2, expect.stringContaining('error: --url is for one server')]);
     const unknown = await run(['add', '--from', 'mcp.json', '--group', 'eng', '--yes', 'my-wiki', 'odd'], {
       observe: offers,
     });

@@ -157,6 +157,8 @@ describe('[C-29] the plan of a server', () => {
   });
 
   it('shows what cannot be seen', () => {
+    const odd = refusalOf({ command: 'x', env: { 'a\u001b[2J': {} } });
+    expect(odd).toBe('"a\\u{1b}[2J" of its "env" is no text');
     const plan = planOf({ command: 'npx', args: ['ser\u200bver', 'a\u001b[2Kb', 'x\ny', '\u202egnp'] }, 'na\u202eme');
     expect(plan).toMatchObject({ name: 'na-me', shown: "npx 'ser\\u{200b}ver' 'a\\u{1b}[2Kb' 'x\\ny' '\\u{202e}gnp'" });
   });
