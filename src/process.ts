@@ -338,7 +338,11 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   },
   async validate() {
     const { validateCommand } = await import('./cli/validate.js');
-    return validateCommand(io, await validatePorts());
+    const tryOnline = async (settings: Settings) => {
+      const online = await import('./cli/online/try-online.js');
+      return online.tryOnline(settings, io, { pins: await pinPorts(), version, now: Date.now });
+    };
+    return validateCommand(io, { ...(await validatePorts()), tryOnline });
   },
   async test() {
     const { testCommand } = await import('./cli/policy/test.js');

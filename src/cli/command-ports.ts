@@ -5,6 +5,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { lookup } from 'node:dns/promises';
 import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
+import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { metadataUrls } from '../auth/issuer.js';
@@ -23,6 +24,7 @@ import {
   listingNotes,
 } from '../upstream/connection.js';
 import { listProfilesOnce } from '../upstream/discovery/discovery.js';
+import type { SendRequest } from '../upstream/exchange.js';
 import { createGuardedFetch } from '../upstream/safe-fetch.js';
 
 type ObserveOnceOutcome =
@@ -34,11 +36,29 @@ type ObserveOnceOutcome =
     }
   | { readonly kind: 'unreachable'; readonly why: string };
 
+/** What a listing shows besides definitions. */
+export type ObserveEvents = {
+  readonly onConnected?: (socket: Socket) => void;
+  /** `askedMs`: when the request was sent, in milliseconds since the epoch. */
+  readonly onHeaders?: (headers: { readonly [name: string]: string | undefined }, askedMs: number) => void;
+};
+
+/** Calls `onHeaders` with the headers of each response. */
+function watching(send: SendRequest, onHeaders: NonNullable<ObserveEvents['onHeaders']>): SendRequest {
+  return async (input) => {
+    const askedMs = Date.now();
+    const response = await send(input);
+    if ('headers' in response) onHeaders(response.headers, askedMs);
+    return response;
+  };
+}
+
 /** Lists what the upstream offers now, in every era that it speaks and for every client profile. Never rejects. */
 export async function observeOnce(
   upstream: UpstreamSettings,
   gateway: Pick<Settings, 'keys' | 'publicBase'>,
   gatewayVersion: string,
+  { onConnected, onHeaders = () => undefined }: ObserveEvents = {},
 ): Promise<ObserveOnceOutcome> {
   const guardedFetch = createGuardedFetch();
   const connectionErrors: string[] = [];
@@ -46,6 +66,7 @@ export async function observeOnce(
     guardedFetch,
     // No listener is open in this process.
     isOwnListener: () => false,
+    onConnected,
     now: Date.now,
     ...createSingleUpstreamResources(),
     signer: assertionSigner(createKeyRing(gatewayKeys(gateway))),
@@ -58,7 +79,7 @@ export async function observeOnce(
   try {
     const outcome = await listProfilesOnce(
       { requestTimeoutMs, gatewayVersion, sessionVersions, apps: upstream.apps },
-      { openRequest, now: Date.now },
+      { openRequest: () => watching(openRequest(), onHeaders), now: Date.now },
     );
     if (outcome.kind === 'listed')
       return {

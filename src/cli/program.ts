@@ -306,8 +306,8 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
     143: 'Ended by SIGTERM.',
   },
   validate: {
-    0: 'No errors.',
-    1: 'Errors; with --strict, warnings too.',
+    0: 'No errors; with --online, no try failed.',
+    1: 'Errors, or a try of --online that failed; with --strict, warnings too.',
     2: 'A file cannot be read.',
   },
   test: {

@@ -1,6 +1,6 @@
 // `sallyport validate`: checks gateway file, policies and lock files as far as possible without starting, and
 // reports every mistake of shape in one run, and then every mistake of meaning. Changes nothing. And `sallyport schema NAME`, which prints the published JSON Schema
-// of one kind of file, for example for editor modelines. docs/reference/commands.md#validate;
+// of one kind of file, for example for editor modelines. With --online it then tries what the files name. docs/reference/commands.md#validate;
 // docs/reference/configuration.md; docs/contract.md, law 4.
 
 import { resolve } from 'node:path';
@@ -22,9 +22,11 @@ import type { Schema } from '../config/schema/declarations.js';
 import { GATEWAY_SCHEMA } from '../config/schema/gateway.js';
 import { AUDIT_SCHEMA, LOCK_SCHEMA } from '../config/schema/outputs.js';
 import { POLICY_SCHEMA, POLICY_TEST_SCHEMA } from '../config/schema/policy.js';
+import type { Settings } from '../config/settings.js';
 import type { PolicyContext, PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';
 import type { Catalog } from '../policy/definitions.js';
 import { nearestCandidate } from '../text/wording.js';
+import { countTries, renderTries, type Try, triesAsDiagnostics } from './online/tries.js';
 import {
   type CliIo,
   type Command,
@@ -56,6 +58,8 @@ export type ValidatePorts = {
   ) => { readonly diagnostics: readonly PolicyDiagnostic[] };
   /** Reads the lock files of a folder. `outline` says which upstreams require pins. */
   readonly loadLocks: (folder: string, outline: Outline) => Promise<ReadLocks>;
+  /** Tries what the settings name. Never rejects. */
+  readonly tryOnline?: (settings: Settings) => Promise<readonly Try[]>;
 };
 
 export type ValidateOptions = {
@@ -65,31 +69,63 @@ export type ValidateOptions = {
   readonly format?: ReportFormat;
   /** `false`: secret references are checked for their form only, and no secret is read. */
   readonly secrets?: boolean;
+  /** Also tries what the files name, over the network. */
+  readonly online?: boolean;
 };
 
 /** Lines for a person; formats for programs have them all. */
 const MAX_PRINTED = 500;
 
-/** Prints the diagnostics. Exit 0: no errors; 1: errors; 2: a file could not be read. */
+/** Prints the diagnostics, and what was tried. Exit 0: no errors; 1: errors; 2: a file could not be read. */
 export async function runValidate(options: ValidateOptions, io: CliIo, ports: ValidatePorts): Promise<number> {
-  const found = await findDiagnostics(options, io, ports);
-  const diagnostics = options.strict
-    ? found.map(
-        (diagnostic): Diagnostic =>
-          diagnostic.severity === 'warning' ? { ...diagnostic, severity: 'error' } : diagnostic,
-      )
-    : found;
-  const { format = 'text' } = options;
+  if (options.online === true && options.secrets === false)
+    return fail('--online needs the secrets, which --no-secrets leaves unread', EXIT_UNCHECKED, io);
+  const { diagnostics: found, settings } = await readFiles(options, io, ports);
+  const diagnostics = options.strict === true ? found.map(asError) : found;
+  const tried = options.online === true ? await tryWhat(settings, diagnostics, ports) : undefined;
+  const tries = options.strict === true ? tried?.map(asFailed) : tried;
+  printFound(diagnostics, tries, options, io);
+  const errors = errorsOf(diagnostics);
+  io.stderr(`${countDiagnostics(diagnostics)}\n`);
+  if (tries !== undefined) io.stderr(`online: ${countTries(tries)}\n`);
+  else if (options.online === true) io.stderr('online: nothing was tried, because the files have errors\n');
+  if (errors.some((diagnostic) => diagnostic.rule === 'unreadable')) return EXIT_UNCHECKED;
+  const hasFailed = errors.length > 0 || tries?.some(({ state }) => state === 'failed') === true;
+  return hasFailed ? EXIT_FAILED : EXIT_FINE;
+}
+
+function asError(diagnostic: Diagnostic): Diagnostic {
+  return diagnostic.severity === 'warning' ? { ...diagnostic, severity: 'error' } : diagnostic;
+}
+
+function asFailed(one: Try): Try {
+  return one.state === 'warning' ? { ...one, state: 'failed' } : one;
+}
+
+/** `undefined` where the files have errors. */
+async function tryWhat(
+  settings: Settings | undefined,
+  diagnostics: readonly Diagnostic[],
+  { tryOnline }: ValidatePorts,
+): Promise<readonly Try[] | undefined> {
+  return settings === undefined || hasErrors(diagnostics) ? undefined : tryOnline?.(settings);
+}
+
+function printFound(
+  diagnostics: readonly Diagnostic[],
+  tries: readonly Try[] | undefined,
+  { config, format = 'text' }: ValidateOptions,
+  io: CliIo,
+): void {
   const sorted = sortDiagnostics(diagnostics);
   const shown = format === 'text' ? sorted.slice(0, MAX_PRINTED) : sorted;
-  io.stdout(renderDiagnostics(shown, format, io.cwd));
+  const file = resolve(io.cwd, config);
+  const all = format === 'sarif' ? [...shown, ...triesAsDiagnostics(tries ?? [], file)] : shown;
+  io.stdout(renderDiagnostics(all, format, io.cwd, tries === undefined ? {} : { tries }));
   if (shown.length < sorted.length) {
     io.stderr(`and ${sorted.length - shown.length} more, all of them with --format json\n`);
   }
-  const errors = errorsOf(diagnostics);
-  io.stderr(`${countDiagnostics(diagnostics)}\n`);
-  if (errors.some((diagnostic) => diagnostic.rule === 'unreadable')) return EXIT_UNCHECKED;
-  return errors.length === 0 ? EXIT_FINE : EXIT_FAILED;
+  if (format === 'text' && tries !== undefined) io.stdout(renderTries(tries));
 }
 
 /** What is wrong with the files, notes included. Prints nothing. */
@@ -98,8 +134,15 @@ export async function findDiagnostics(
   io: CliIo,
   ports: ValidatePorts,
 ): Promise<readonly Diagnostic[]> {
+  return (await readFiles(options, io, ports)).diagnostics;
+}
+
+type FilesRead = { readonly diagnostics: readonly Diagnostic[]; readonly settings: Settings | undefined };
+
+async function readFiles(options: ValidateOptions, io: CliIo, ports: ValidatePorts): Promise<FilesRead> {
   const file = resolve(io.cwd, options.config);
   const {
+    settings,
     diagnostics,
     notes = [],
     outline,
@@ -109,10 +152,10 @@ export async function findDiagnostics(
     env: io.env,
     secrets: options.secrets === false ? 'skip' : 'read',
   });
-  if (outline === undefined) return [...diagnostics, ...policyShapes(policiesDir, ports)];
+  if (outline === undefined) return { diagnostics: [...diagnostics, ...policyShapes(policiesDir, ports)], settings };
   const locks = await readLocks(outline, ports);
   const found = [...diagnostics, ...locks.diagnostics, ...policyDiagnostics(outline, locks, options, ports)];
-  return hasErrors(found) ? found : [...found, ...notes, ...(locks.notes ?? [])];
+  return { diagnostics: hasErrors(found) ? found : [...found, ...notes, ...(locks.notes ?? [])], settings };
 }
 
 async function readLocks(outline: Outline, ports: ValidatePorts): Promise<ReadLocks> {
@@ -160,11 +203,13 @@ export function validateCommand(io: CliIo, ports: ValidatePorts): Command {
       'sallyport validate -c config/gateway.yaml',
       'sallyport validate -c config/gateway.yaml --strict --format sarif > mistakes.sarif',
       'sallyport validate -c config/gateway.yaml --no-secrets    # on a machine without the secrets',
+      'sallyport validate -c config/gateway.yaml --online        # where the gateway will run',
     ],
     configure(command, finish) {
       withConfigOption(command, io)
         .option('--strict', 'treat warnings as errors')
         .option('--no-secrets', 'check only the form of references to secrets, and read none')
+        .option('--online', 'then try issuers, upstreams, pins, store, receivers, certificates and clocks')
         .addOption(new Option('--format <format>', 'output format').choices([...REPORT_FORMATS]).default('text'))
         .action(async (options: ValidateOptions) => finish(await runValidate(options, io, ports)));
     },

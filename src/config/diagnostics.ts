@@ -20,7 +20,8 @@ type DiagnosticRule =
   | 'conflict'
   | 'policy'
   | 'lock'
-  | 'certificate';
+  | 'certificate'
+  | 'online';
 
 /** A note changes no exit code, also with `--strict`. */
 export type Severity = 'error' | 'warning' | 'note';
@@ -95,8 +96,16 @@ export function countDiagnostics(diagnostics: readonly Diagnostic[]): string {
 export type ReportFormat = 'text' | 'json' | 'sarif';
 export const REPORT_FORMATS: readonly ReportFormat[] = ['text', 'json', 'sarif'];
 
-/** Renders diagnostics. Files below `folder` are shown relative to it. Ends with a line feed unless empty. */
-export function renderDiagnostics(diagnostics: readonly Diagnostic[], format: ReportFormat, folder: string): string {
+/**
+ * Renders diagnostics. Files below `folder` are shown relative to it. Ends with a line feed unless empty. `more`: members
+ * that JSON has besides.
+ */
+export function renderDiagnostics(
+  diagnostics: readonly Diagnostic[],
+  format: ReportFormat,
+  folder: string,
+  more: object = {},
+): string {
   const named = diagnostics.map((diagnostic) => ({
     ...diagnostic,
     file: nameFile(diagnostic.file, folder),
@@ -105,7 +114,7 @@ export function renderDiagnostics(diagnostics: readonly Diagnostic[], format: Re
     case 'text':
       return named.map((diagnostic) => `${renderLine(diagnostic)}\n`).join('');
     case 'json':
-      return `${toVisibleJson({ faults: named })}\n`;
+      return `${toVisibleJson({ faults: named, ...more })}\n`;
     case 'sarif':
       return `${toVisibleJson(renderSarif(named))}\n`;
   }

@@ -8,9 +8,8 @@ import type { Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { valueAt } from '../audit/chain.js';
 import type { DeliverySettings } from '../config/settings.js';
-import { bareHost } from '../policy/addresses.js';
 import { errorCode } from '../text/wording.js';
-import { addressesFor, connectOptionsFor, describeConnectionError } from '../upstream/safe-fetch.js';
+import { createDialer, describeConnectionError } from '../upstream/safe-fetch.js';
 import type { Attempt, Line, Receiver } from './delivery.js';
 import { renderLine } from './http.js';
 import { severityOf } from './ocsf.js';
@@ -83,22 +82,10 @@ function framed(message: string): string {
 
 /** Creates the receiver. A connection goes to addresses that upstreams may have. */
 export function createSyslogReceiver(settings: DeliverySettings, isOwnListener: (socket: Socket) => boolean): Receiver {
-  const { url, network, plaintext, tls } = settings;
-  const protocol = url.protocol === 'tls:' ? 'https:' : 'http:';
-  const allowed = addressesFor({ protocol }, { network, plaintext });
-  const connect = allowed && connectOptionsFor(allowed, { tls, isOwnListener });
+  const { url, tls } = settings;
+  const dial = createDialer(url, settings, { tls, isOwnListener });
   const host = hostname();
   let open: Socket | undefined;
-
-  function dial(): Promise<Socket> {
-    const { hostname: name, port } = url;
-    return new Promise((resolve, reject) => {
-      if (connect === undefined) return reject(new Error('the address cannot be reached by this scheme'));
-      connect({ hostname: bareHost(name), host: url.host, protocol, port }, (error, socket) =>
-        error === null ? resolve(socket) : reject(error),
-      );
-    });
-  }
 
   return {
     render: (line) => syslogFrame(line, settings, host),

@@ -263,6 +263,15 @@ expire_with_last(KEYS[5])
 return 1
 `;
 
+/**
+ * KEYS a name that nobody uses. Returns the time, in milliseconds since the epoch. The write changes nothing, because
+ * there is no such key, but a store that takes no writes, or not from this user, refuses it.
+ */
+const PROBE = `${NOW}
+redis.call('SET', KEYS[1], '', 'XX', 'PX', 1)
+return now
+`;
+
 /** KEYS open; ARGV most. Returns ids, the oldest first. */
 const OVERDUE_RECORDS = `${NOW}
 return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])
@@ -306,6 +315,7 @@ function scriptOf(lua: string): Script {
 }
 
 const SCRIPTS = {
+  probe: scriptOf(PROBE),
   poll: scriptOf(POLL),
   revocations: scriptOf(REVOCATIONS),
   add: scriptOf(ADD_REVOCATION),
@@ -409,6 +419,9 @@ export function openRedisLink(settings: Omit<RedisSettings, 'afterLoss' | 'readi
     opened: () => firstTry(redis),
     // The error of a command without a connection has no cause; the connection error before it has.
     describe: (error) => describeStoreError(connectionError ?? error),
+    async probe() {
+      return Number(await run(SCRIPTS.probe, [keyOf(`probe:${randomUUID()}`)], []));
+    },
     async poll(replica, { mark, readTo, maxMessages }) {
       const keys = [version, replicas, ended, queueKeyOf(replica), epoch];
       const reply = await run(SCRIPTS.poll, keys, [

@@ -81,6 +81,8 @@ export interface StoreLink {
   opened(): Promise<void>;
   /** A fixed text for an error, without what the error quotes. */
   describe(error: unknown): string;
+  /** Checks that the store runs scripts and takes writes, and changes nothing. Returns its time, in milliseconds. */
+  probe(): Promise<number>;
   poll(replica: string, seen: SeenBefore): Promise<StoreUpdate>;
   revocations(): Promise<StoredRevocations>;
   /** `full`: the store holds as many as are allowed. A lifted revocation stays lifted. */

@@ -92,6 +92,8 @@ type UpstreamConnection = {
 export type ConnectionPorts = {
   readonly guardedFetch: Pick<GuardedFetch, 'fetchJson' | 'postForm'>;
   readonly isOwnListener: (socket: Socket) => boolean;
+  /** Called with each connection that was made to the upstream. */
+  readonly onConnected?: ((socket: Socket) => void) | undefined;
   readonly now: () => number;
   /** How large messages are read, and the scheduler that shares the event loop. */
   readonly readJson: ReadJson;
@@ -166,14 +168,14 @@ export function connectUpstream(settings: UpstreamSettings, ports: ConnectionPor
 
 function connectorOf(
   settings: UpstreamSettings,
-  { onConnectionError, isOwnListener }: ConnectionPorts,
+  { onConnectionError, isOwnListener, onConnected }: ConnectionPorts,
 ): ReturnType<typeof connectOptionsFor> {
   const onFailure = (code: string): void => onConnectionError('connection', describeConnectionError(code));
   const { url, socket, tls } = settings;
   if (socket !== undefined) return connectOptionsForSocket(socket, onFailure);
   const allowed = addressesFor(url, settings);
   if (allowed === undefined) throw new Error('the URL of an upstream was not checked before use');
-  return connectOptionsFor(allowed, { tls, onFailure, isOwnListener });
+  return connectOptionsFor(allowed, { tls, onFailure, isOwnListener, onConnected });
 }
 
 function presenterOf(

@@ -68,6 +68,8 @@ type ConnectSettings = {
   readonly onFailure?: (code: string) => void;
   /** True for a connection that arrived at a listener of this gateway, which is refused. */
   readonly isOwnListener?: ((socket: Socket) => boolean) | undefined;
+  /** Called with each connection that was made, before anything is sent. */
+  readonly onConnected?: ((socket: Socket) => void) | undefined;
 };
 
 type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void;
@@ -148,11 +150,37 @@ export function connectOptionsFor(allowed: AddressClass, settings: ConnectSettin
     connect(named, (...[error, socket]) => {
       if (error !== null) return fail(error);
       const peerError = peerErrorOf(socket, allowed, settings);
-      if (peerError === undefined) return callback(null, socket);
-      socket.destroy();
-      fail(peerError);
+      if (peerError !== undefined) {
+        socket.destroy();
+        return fail(peerError);
+      }
+      settings.onConnected?.(socket);
+      callback(null, socket);
     });
   };
+}
+
+/** The schemes of URLs whose protocol is not HTTP, by the ones that say the same of the connection. */
+const SCHEMES: ReadonlyMap<string, string> = new Map([
+  ['tls:', 'https:'],
+  ['tcp:', 'http:'],
+]);
+
+/**
+ * Opens guarded connections to one URL, for who speaks no HTTP. The function rejects where one is not allowed or cannot be
+ * made.
+ */
+export function createDialer(url: URL, reach: Reach, settings: ConnectSettings): () => Promise<Socket> {
+  const protocol = SCHEMES.get(url.protocol) ?? url.protocol;
+  const allowed = addressesFor({ protocol }, reach);
+  const connect = allowed && connectOptionsFor(allowed, settings);
+  const { hostname, host, port } = url;
+  const options = { hostname: bareHost(hostname), host, protocol, port };
+  return () =>
+    new Promise((resolve, reject) => {
+      if (connect === undefined) return reject(connectionError(REFUSED_ADDRESS));
+      connect(options, (error, socket) => (error === null ? resolve(socket) : reject(error)));
+    });
 }
 
 /** The `connect` option for a server on this Unix socket: a configured path, so that nothing is resolved. */

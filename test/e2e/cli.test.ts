@@ -2,7 +2,7 @@
 // no browser, its output, and its exit codes. docs/reference/commands.md.
 
 import { once } from 'node:events';
-import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -229,6 +229,52 @@ describe('pin', () => {
     const { code, stderr } = await runSallyport(['pin', 'verify', '-c', gone], { cwd: folder });
     expect(code).toBe(2);
     expect(stderr).toContain('desk could not be listed');
+  });
+});
+
+describe('validate --online', () => {
+  it('[E-44] tries what the files name, says why it failed and what to do, and changes nothing', async () => {
+    await runSallyport(['pin', 'fetch', '-c', config(), '--approve', '--by', 'reviewer'], { cwd: folder });
+    const away = `http://127.0.0.1:${await findFreePort()}`;
+    const extended = (await readFile(config(), 'utf8'))
+      .replace(
+        'issuers:',
+        `issuers:\n  misnamed: {issuer: "${issuer.issuer}/", network: loopback, algorithms: [ES256]}`,
+      )
+      .replace('upstreams:', `upstreams:\n  gone: {url: "${away}/mcp", network: loopback, issuers: [dev]}`);
+    const file = join(folder, 'online.yaml');
+    await writeFile(file, `${extended}tracing: {otlp: {url: "${away}/v1/traces", network: loopback}}\n`);
+    const contents = async (): Promise<readonly string[]> => [
+      ...(await readdir(folder, { recursive: true })),
+      await readFile(join(files.pinsDir, 'desk.lock.yaml'), 'utf8'),
+    ];
+    const before = await contents();
+    desk.misbehave({ drift: 'description' });
+    const { code, stdout, stderr } = await runSallyport(['validate', '-c', file, '--online'], { cwd: folder });
+    desk.behave();
+    expect(await contents()).toEqual(before);
+    await rm(join(files.pinsDir, 'desk.lock.yaml'));
+    expect(code).toBe(1);
+    const printed = stdout.slice(stdout.indexOf('failed '));
+    expect(printed).toMatch(
+      /^failed {4}issuer misnamed: the metadata names another issuer: .*; write issuers\.misnamed\.issuer/m,
+    );
+    expect(printed).toMatch(
+      /^failed {4}upstream gone: it cannot be reached.*ECONNREFUSED.*; start it, or open the way/m,
+    );
+    expect(printed).toMatch(
+      /^failed {4}pins of desk: 1 difference: tool get_ticket \(.*; look at it with: sallyport pin diff desk/m,
+    );
+    expect(printed).toMatch(/^failed {4}trace receiver: could not be reached \(ECONNREFUSED\)/m);
+    expect(printed).toMatch(/^ok {8}upstream desk: speaks .*2025-11-25, 2026-07-28; \d+ tools/m);
+    for (const line of [
+      'ok        issuer dev: metadata and keys',
+      'ok        clock of upstream desk: agrees with this machine',
+      'not tried pins of gone: the upstream could not be listed',
+      'not tried store: state.type is memory',
+    ])
+      expect(printed.split('\n')).toContain(line);
+    expect(stderr).toMatch(/\nonline: 4 failed, \d+ not tried, \d+ ok\n$/);
   });
 });
 

@@ -376,6 +376,7 @@ export function createFakeStore(now: () => number): FakeStore {
     isPrivate: true,
     opened: () => Promise.resolve(),
     describe: () => 'no connection',
+    probe: () => ask('look', now),
     poll: (replica, { mark, readTo, maxMessages }) =>
       ask('look', () => {
         replicas.add(replica);

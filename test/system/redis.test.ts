@@ -318,6 +318,25 @@ describe('replicas at a real store', () => {
     expect(later.revocations.checkPrincipal(callerOf())).toBe('token-revoked');
   });
 
+  it('[E-44] are tried with the rights of a gateway, which leaves nothing there, and say why they take no writes', async () => {
+    const link = openLink(randomUUID());
+    await link.opened();
+    const before = await redis.command('DBSIZE');
+    const askedMs = Date.now();
+    const statedMs = await link.probe();
+    expect(statedMs).toBeGreaterThanOrEqual(askedMs - 1);
+    expect(statedMs).toBeLessThanOrEqual(Date.now());
+    expect(await redis.command('DBSIZE')).toBe(before);
+    await redis.command('CONFIG', 'SET', 'min-replicas-to-write', '1');
+    const refused = await link.probe().then(
+      () => 'taken',
+      (error: unknown) => link.describe(error),
+    );
+    await redis.command('CONFIG', 'SET', 'min-replicas-to-write', '0');
+    await link.close();
+    expect(refused).toContain('(NOREPLICAS)');
+  });
+
   it('[REV-15] with a password that is not accepted let nobody pass, and say why', async () => {
     const link = openRedisLink({
       type: 'redis',

@@ -165,7 +165,7 @@ type Compared = Pick<UpstreamDifferences, 'differences' | 'firstUse'>;
 /**
  * What differs from the lock file and, listed apart, what is trusted on first use; `undefined` if that cannot be read.
  */
-function compareTarget(
+export function compareTarget(
   { settings: { name, pinning }, gateway, locked: { lock } }: PinTarget,
   observed: Observed,
   io: CliIo,

@@ -281,6 +281,46 @@ function createStaticCredential(name: string, value: string): CredentialSource {
 const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 const TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:';
 
+/** The members of a request by which a token is exchanged for an access token. */
+function exchangeGrant(subjectToken: string, actor: ActorToken | undefined) {
+  const acting: Readonly<Record<string, string>> =
+    actor === undefined ? {} : { actor_token: actor.token, actor_token_type: TOKEN_TYPE + actor.type };
+  return {
+    type: TOKEN_EXCHANGE,
+    parameters: {
+      subject_token: subjectToken,
+      subject_token_type: `${TOKEN_TYPE}access_token`,
+      requested_token_type: `${TOKEN_TYPE}access_token`,
+      ...acting,
+    },
+    subjectToken,
+  };
+}
+
+/** No token of anybody. */
+const NO_TOKEN = 'sallyport-validate';
+/** What a server says of a subject token that is none (RFC 8693 §2.2.2), and of one that it does not accept. */
+const REFUSALS_OF_NO_TOKEN: ReadonlySet<string | undefined> = new Set([
+  'invalid_request',
+  'invalid_grant',
+  'access_denied',
+]);
+
+/**
+ * Asks to exchange a text that is no token, which shows whether the server is there and accepts this client, and issues
+ * nothing. Resolves with what is wrong; `undefined` if nothing is.
+ */
+export async function tryTokenExchange(
+  { request, actor }: Extract<UpstreamCredentials, { readonly type: 'token-exchange' }>,
+  ports: Pick<CredentialPorts, 'guardedFetch' | 'now' | 'requestTimeoutMs'>,
+): Promise<string | undefined> {
+  const timeoutMs = Math.min(ports.requestTimeoutMs, MAX_TOKEN_WAIT_MS);
+  const endpoint = createTokenEndpoint(request, { ...ports, timeoutMs, onTokenRequest: () => undefined });
+  const response = await endpoint.requestToken(exchangeGrant(NO_TOKEN, actor));
+  if (response.kind === 'obtained') return 'the token endpoint exchanged a text that is no token';
+  return REFUSALS_OF_NO_TOKEN.has(response.code) ? undefined : response.detail;
+}
+
 /**
  * Exchanges a caller's token for one that is issued for one upstream. This is the only place where a caller's token is
  * unsealed: it goes into the body of the request to the configured server and nowhere else. An issued token is used
@@ -293,8 +333,6 @@ function createTokenExchange(
   ports: Pick<TokenCachePorts, 'now' | 'onError' | 'onCredential'>,
 ): CredentialSource {
   const keys = new WeakMap<Principal, string>();
-  const acting: Readonly<Record<string, string>> =
-    actor === undefined ? {} : { actor_token: actor.token, actor_token_type: TOKEN_TYPE + actor.type };
 
   /** INVARIANT: a different token of the same caller may have different rights, so it has a different key. */
   function keyOf(caller: CallerOrGateway): string {
@@ -321,16 +359,7 @@ function createTokenExchange(
           isOfCaller: true,
         };
       const subjectToken = openToken(caller.token);
-      const response = await endpoint.requestToken({
-        type: TOKEN_EXCHANGE,
-        parameters: {
-          subject_token: subjectToken,
-          subject_token_type: `${TOKEN_TYPE}access_token`,
-          requested_token_type: `${TOKEN_TYPE}access_token`,
-          ...acting,
-        },
-        subjectToken,
-      });
+      const response = await endpoint.requestToken(exchangeGrant(subjectToken, actor));
       if (response.kind === 'error') return response;
       return {
         ...response,

@@ -37,6 +37,8 @@ export type TokenError = {
   readonly kind: 'error';
   readonly detail: string;
   readonly isOfCaller: boolean;
+  /** The error code of RFC 6749 §5.2 or RFC 8693 §2.2.2, if the server answered with a known one. */
+  readonly code?: string | undefined;
 };
 
 type Algorithm =
@@ -362,10 +364,10 @@ function loggableError(detail: string, type: LoggableType): Error {
 /** Uses fixed texts: what a server writes into its errors must not reach the log. */
 function failureOf(thrown: unknown): TokenFailure {
   if (thrown instanceof ResponseBodyError) {
-    const isKnown = KNOWN_ERRORS.has(thrown.error);
-    const detail = `the token endpoint refused with ${isKnown ? thrown.error : 'an unknown error code'}`;
-    const error: TokenError = { kind: 'error', detail, isOfCaller: GRANT_ERRORS.has(thrown.error) };
-    return { error, type: isKnown ? thrown.error : 'invalid' };
+    const code = KNOWN_ERRORS.has(thrown.error) ? thrown.error : undefined;
+    const detail = `the token endpoint refused with ${code ?? 'an unknown error code'}`;
+    const error: TokenError = { kind: 'error', detail, isOfCaller: GRANT_ERRORS.has(thrown.error), code };
+    return { error, type: code ?? 'invalid' };
   }
   const { detail, type } = (thrown instanceof Error ? refusals.get(thrown) : undefined) ?? {
     detail: 'the response of the authorization server is invalid',

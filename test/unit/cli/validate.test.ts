@@ -52,6 +52,31 @@ describe('[C-21] validate', () => {
     expect(json.err).toBe('5000 errors, 0 warnings\n');
   });
 
+  it('[E-44] tries nothing while the files have errors or secrets are unread, and fails where a try does', async () => {
+    const tried: string[] = [];
+    const online = (state: 'ok' | 'warning' | 'failed', options: Partial<ValidateOptions> = {}, files = {}) =>
+      validate({
+        files,
+        options: { online: true, ...options },
+        ports: {
+          tryOnline: ({ file }) => {
+            tried.push(file);
+            return Promise.resolve([{ what: 'store', state, cause: 'said' }]);
+          },
+        },
+      });
+    const broken = { '/srv/config/gateway.yaml': `${GOOD}unknown: 1\n` };
+    const [unread, wrong] = [await online('ok', { secrets: false }), await online('ok', {}, broken)];
+    expect([unread.code, wrong.code, tried]).toEqual([2, 1, []]);
+    expect(wrong.err).toContain('online: nothing was tried, because the files have errors\n');
+    expect(await online('ok')).toMatchObject({ code: 0, out: 'ok        store: said\n' });
+    expect([(await online('failed')).code, (await online('warning')).code]).toEqual([1, 0]);
+    expect((await online('warning', { strict: true })).code).toBe(1);
+    const json = JSON.parse((await online('failed', { format: 'json' })).out);
+    expect(json).toEqual({ faults: [], tries: [{ what: 'store', state: 'failed', cause: 'said' }] });
+    expect(tried).toHaveLength(5);
+  });
+
   it('says nothing where nothing is wrong', async () => {
     expect(await validate({})).toEqual({ code: 0, out: '', err: '0 errors, 0 warnings\n' });
   });
