@@ -405,6 +405,14 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
     const { approvalsCommand } = await import('./cli/approvals.js');
     return approvalsCommand(io, adminApiPorts());
   },
+  async assure() {
+    const { assureCommand } = await import('./cli/assure/assure-command.js');
+    const configured = async (file: string) => {
+      const { readConfiguredControls } = await import('./gateway/configured-controls.js');
+      return readConfiguredControls(file, process.env, Date.now);
+    };
+    return assureCommand(io, { ...adminApiPorts(), now: Date.now, version, configured });
+  },
   async healthcheck() {
     const { healthcheckCommand } = await import('./cli/serve.js');
     return healthcheckCommand(io, { files: DISK_FILES, fetchStatus, servedConfig });

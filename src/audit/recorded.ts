@@ -87,6 +87,14 @@ export function noteGroups(record: AuditRecord, known: Map<string, Set<string>>)
   known.set(token, found);
 }
 
+/** The forms of lines whose members are known here. Their chain can be verified whatever the form. */
+const FORMS: ReadonlySet<unknown> = new Set(['sallyport.audit/1', 'sallyport.audit/2']);
+
+/** `schema`: as a line states it. */
+export function isKnownForm(schema: unknown): boolean {
+  return FORMS.has(schema);
+}
+
 /** Whether a line has all that is known of a decision: that of the decision, or an outcome that stands alone. */
 export function isDecision(line: AuditRecord): boolean {
   if (line['type'] === 'mcp.decision') return true;

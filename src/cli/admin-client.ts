@@ -10,7 +10,8 @@ import { escapeForTerminal } from '../text/escaping.js';
 import { describeReadError } from '../text/wording.js';
 import { type CliIo, EXIT_FAILED, originOf, UsageError, withConfigOption } from './program.js';
 
-const TOKEN_VARIABLE = 'SALLYPORT_ADMIN_TOKEN';
+/** The variable from which the token of an administrator is read. */
+export const TOKEN_VARIABLE = 'SALLYPORT_ADMIN_TOKEN';
 const UNAUTHORIZED = 401;
 const LAST_SUCCESS = 299;
 
@@ -58,7 +59,7 @@ function readTokenFile(file: string, io: CliIo, { readFile }: AdminApiPorts['fil
 }
 
 /** Where the admin listener is: as given, or on this machine as the gateway file says. */
-async function readOrigin(options: AdminOptions, io: CliIo, { files }: AdminApiPorts): Promise<string> {
+export async function readOrigin(options: AdminOptions, io: CliIo, { files }: AdminApiPorts): Promise<string> {
   const { url, config } = options;
   if (url !== undefined) return url;
   const { loadListeners } = await import('../config/load.js');

@@ -380,6 +380,11 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
   unblock: ADMIN_CODES,
   'approvals list': { 2: ADMIN_CODES[2] },
   ...Object.fromEntries(['show', 'grant', 'deny'].map((verb) => [`approvals ${verb}`, APPROVAL_CODES])),
+  assure: {
+    0: 'The rows were printed, whatever the state of the controls.',
+    1: 'The gateway refused: the role does not allow it.',
+    2: `${NEEDS_CONFIG}, or a gateway that was to be asked does not answer or does not accept the token.`,
+  },
   'keys public': {
     1: 'The file is not a gateway key, or the gateway file has errors.',
     2: 'The file cannot be read.',

@@ -18,7 +18,8 @@ import type { Version, VersionReading } from './config-version.js';
 type Counters = ReadonlyMap<string, SeenCounter>;
 
 const SUFFIX = '.lock-counters';
-const SCHEMA = 'sallyport.lock-counters/1';
+const SCHEMA_PREFIX = 'sallyport.lock-counters/';
+const SCHEMA = `${SCHEMA_PREFIX}1`;
 const FILE_MODE = 0o600;
 /** Counters that could not be kept are tried again after this time. */
 const RETRY_AFTER_MS = 30_000;
@@ -148,8 +149,16 @@ async function readCounters(path: string): Promise<Counters | undefined> {
     throw new Error(`${path} ${why}`);
   }
   const counters = parseCounters(text);
-  if (counters === undefined) throw new Error(`${path} is damaged; remove it to begin anew`);
+  if (counters === undefined) throw new Error(`${path} ${describeUnread(text)}`);
   return counters;
+}
+
+/** The counters of a newer version must not be thrown away as damaged ones may be: old lock files would count again. */
+function describeUnread(text: string): string {
+  const schema = parseObject(text)?.['schema'];
+  return typeof schema === 'string' && schema !== SCHEMA && schema.startsWith(SCHEMA_PREFIX)
+    ? 'was written by another version of Sallyport, in a form that this one does not know; run that version'
+    : 'is damaged; remove it to begin anew';
 }
 
 function parseCounters(text: string): Counters | undefined {

@@ -134,7 +134,10 @@ function readFile(reading: Reading, value: Json, expected: string | undefined): 
   const root = readObject(reading, [], value, LOCK_KEYS);
   if (root === undefined) return undefined;
   if (root['lockfileVersion'] !== LOCKFILE_VERSION) {
-    reading.report(['lockfileVersion'], `must be ${LOCKFILE_VERSION}`);
+    reading.report(
+      ['lockfileVersion'],
+      `must be ${LOCKFILE_VERSION}; a file with another version was written by another version of Sallyport`,
+    );
   }
   const upstream = readText(reading, ['upstream'], root['upstream']) ?? '';
   if (expected !== undefined && upstream !== expected && upstream !== '') {

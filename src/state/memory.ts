@@ -297,7 +297,8 @@ export type GatewayState = {
   close(): Promise<void>;
 };
 
-const ALONE: StoreStatus = {
+/** What is said of the state of a single replica. */
+export const ALONE: StoreStatus = {
   state: 'off',
   reason: 'state.type: memory, which a single replica can use',
   isUnreachable: false,

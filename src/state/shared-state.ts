@@ -138,6 +138,8 @@ type SharedRevocations = {
   /** Publishes one that is in force here. Never rejects. */
   publish(revocation: Revocation): Promise<AddResult>;
   lift(id: string): Promise<LiftResult>;
+  /** How many the store holds that cannot be opened, and so are not in force here. */
+  unopened(): number;
 };
 
 type Ports = StatePorts & {
@@ -157,11 +159,13 @@ function createSharedRevocations(ports: Ports): SharedRevocations {
   /** Made here and not yet confirmed by the store. */
   const unpublished = new Set<string>();
   let seen: string | undefined;
+  let unopened = 0;
 
   function addLocally({ sealed, lifted }: StoredRevocations): void {
-    const found = [...sealed]
-      .filter(([id]) => known.get(id) === undefined && !lifted.has(id))
-      .flatMap(([id, text]) => STORED_REVOCATION.open(ring, [id], text, now()) ?? []);
+    const unknown = [...sealed].filter(([id]) => known.get(id) === undefined && !lifted.has(id));
+    const found = unknown.flatMap(([id, text]) => STORED_REVOCATION.open(ring, [id], text, now()) ?? []);
+    // One that opens at the beginning of time has expired since.
+    unopened = unknown.filter(([id, text]) => STORED_REVOCATION.open(ring, [id], text, 0) === undefined).length;
     const gone = [...lifted].filter((id) => known.remove(id));
     for (const revocation of found) known.add(revocation);
     if (found.length + gone.length > 0) onChange();
@@ -179,6 +183,7 @@ function createSharedRevocations(ports: Ports): SharedRevocations {
 
   return {
     known,
+    unopened: () => unopened,
     async synchronize(version) {
       if (version === seen && unpublished.size === 0) return;
       const stored = await link.revocations();
@@ -526,7 +531,8 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
     },
     status(historyMs = 0) {
       const youngForMs = poller.hasSucceeded() ? epoch.youngForMs(historyMs) : 0;
-      return statusOf(link, poller, { youngForMs, untilMs: now() + youngForMs, afterLoss });
+      const gap = { youngForMs, untilMs: now() + youngForMs, afterLoss };
+      return statusOf(link, poller, gap, revocations.unopened());
     },
     isReady: () => poller.hasSucceeded() && (readiness === 'lenient' || !poller.isOlderThan(maxAgeMs * READY_FRACTION)),
     async start() {
@@ -548,7 +554,13 @@ type Gap = {
   readonly afterLoss: 'refuse' | 'degrade';
 };
 
-function statusOf({ isPrivate }: StoreLink, poller: StorePoller, { youngForMs, untilMs, afterLoss }: Gap): StoreStatus {
+/** `unopened`: how many revocations of the store are not in force here. */
+function statusOf(
+  { isPrivate }: StoreLink,
+  poller: StorePoller,
+  { youngForMs, untilMs, afterLoss }: Gap,
+  unopened: number,
+): StoreStatus {
   const storeError = poller.lastError();
   const isUnreachable = storeError !== undefined;
   const degraded = (reason: string): StoreStatus => ({ state: 'degraded', reason, isUnreachable });
@@ -558,6 +570,12 @@ function statusOf({ isPrivate }: StoreLink, poller: StorePoller, { youngForMs, u
     return { ...degraded(why), refusesCallers: true };
   }
   if (isUnreachable) return degraded(`the store cannot be reached: ${storeError}`);
+  if (unopened > 0) {
+    const what = `revocations and blocks in the store that cannot be opened, and are not enforced here: ${unopened}`;
+    return degraded(
+      `${what}; they were sealed with a key that is not among "keys", or by another version of Sallyport`,
+    );
+  }
   if (youngForMs > 0) {
     const meanwhile =
       afterLoss === 'refuse'

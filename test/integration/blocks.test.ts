@@ -182,6 +182,20 @@ describe('what is blocked', () => {
     expect(await listed()).toContain('read_record');
   });
 
+  it('[E-45] is in the state of the controls that assure reads from the gateway', async () => {
+    await buildProgram();
+    await block(TOOL);
+    const admin = rig.gateway.gateway.listening.find(({ listener }) => listener === 'admin');
+    const origin = `http://127.0.0.1:${admin?.port}`;
+    const env = { SALLYPORT_ADMIN_TOKEN: await admins.token('leads') };
+    const { code, stdout } = await runSallyport(['assure', '--url', origin, '--source', 'cosai', '--json'], { env });
+    const report = JSON.parse(stdout);
+    expect([code, report.basis, report.rows.length]).toEqual([0, { kind: 'live', origin }, 12]);
+    const supply = report.rows.find(({ id }: { id: string }) => id === 'MCP-T11');
+    const blocks = supply.controls.find(({ kind }: { kind: string }) => kind === 'blocks');
+    expect(blocks.states[0].reason).toContain('tool "read_record" of target is blocked');
+  });
+
   it('[REV-60] is served again when the time of its block is over, and told so', async () => {
     const access = rig.as(await tokenOf(rig.gateway, 'ada'));
     await block({ ...TOOL, expiresIn: 1 });

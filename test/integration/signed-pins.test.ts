@@ -216,6 +216,10 @@ describe('[L-93] the counters of lock files', () => {
         await writeFile(counters, damaged);
         expect(await start()).toContain('is damaged; remove it to begin anew');
       }
+      await writeFile(counters, JSON.stringify({ schema: 'sallyport.lock-counters/2', counters: [] }));
+      expect(await start()).toContain(
+        'was written by another version of Sallyport, in a form that this one does not know',
+      );
       await rm(counters);
       expect(await start()).toBe('started');
       expect(JSON.parse(await readFile(counters, 'utf8')).counters[UPSTREAM].counter).toBe(1);

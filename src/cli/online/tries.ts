@@ -94,7 +94,7 @@ function skewOf({ statedMs, resolutionMs, askedMs, answeredMs }: StatedTime): nu
 
 const SOON_MS = 14 * 24 * 60 * 60 * 1000;
 
-/** Whether a certificate is valid for a while; `isOnlyFor`: a host that it should name and does not. */
+/** Whether a certificate is valid for a while; `missingHost`: a host that it should name and does not. */
 export function checkCertificate(
   what: string,
   { expiresAtMs, missingHost }: { readonly expiresAtMs: number; readonly missingHost?: string | undefined },
@@ -103,14 +103,15 @@ export function checkCertificate(
   const name = `certificate of ${what}`;
   const at = new Date(expiresAtMs).toISOString().slice(0, 10);
   if (expiresAtMs <= nowMs) return { what: name, state: 'failed', cause: `expired on ${at}`, remedy: 'replace it' };
+  const isSoon = expiresAtMs - nowMs < SOON_MS;
   if (missingHost !== undefined)
     return {
-      ...{ what: name, state: 'warning', cause: `does not name ${missingHost}, the host of publicUrl` },
+      ...{ what: name, state: 'warning' },
+      cause: `does not name ${missingHost}, the host of publicUrl${isSoon ? `, and expires on ${at}` : ''}`,
       remedy:
         'clients that connect directly will refuse it; behind a proxy that ends TLS it only has to suit the proxy',
     };
-  if (expiresAtMs - nowMs < SOON_MS)
-    return { what: name, state: 'warning', cause: `expires on ${at}`, remedy: 'renew it' };
+  if (isSoon) return { what: name, state: 'warning', cause: `expires on ${at}`, remedy: 'renew it' };
   return { what: name, state: 'ok', cause: `is valid until ${at}` };
 }
 
@@ -148,7 +149,7 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
     /network setting does not allow|does not resolve to/,
     'correct the host under AT, or set its "network" to where it is',
   ],
-  [/names another issuer/, 'write AT.issuer exactly as the metadata name it'],
+  [/names another issuer/, 'write AT.issuer exactly as the metadata names it'],
   [
     /refused with/,
     'correct the client id and its secret or key under AT, and what the authorization server lets this client ask for',

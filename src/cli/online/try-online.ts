@@ -153,7 +153,7 @@ async function tryLogin(issuer: IssuerSettings, fetchJson: FetchJson): Promise<T
   const what = `login at issuer ${issuer.name}`;
   const found = await discoverMetadata(issuer, ['authorization_endpoint', 'token_endpoint'], fetchJson);
   if (!found.ok) return failedAt(what, found.detail, `issuers.${issuer.name}`);
-  return okay(what, 'the metadata name where people log in; a login itself was not tried');
+  return okay(what, 'the metadata names where people log in; a login itself was not tried');
 }
 
 /** Issuers seldom say for which resources they issue tokens (RFC 9728 §4). */
@@ -164,16 +164,17 @@ function checkAudiences(
 ): Try {
   const what = `audiences of issuer ${name}`;
   const listed = metadata?.['protected_resources'];
+  if (metadata === undefined) return { what, state: 'not tried', cause: 'no metadata was read' };
   if (!Array.isArray(listed)) {
     const remedy = 'try one token; a refusal names in the audit log the audience that it has';
-    return { what, state: 'not tried', cause: 'the metadata do not say for what tokens are issued', remedy };
+    return { what, state: 'not tried', cause: 'the metadata does not say for what tokens are issued', remedy };
   }
   const accepting = [...upstreams.values(), ...aggregates.values()].filter(({ issuers }) => issuers.includes(name));
   const expected = accepting.map(({ resource, audiences }) => audiences[name] ?? [resource]);
   const missing = expected.filter((all) => !all.some((one) => listed.includes(one))).flat();
-  if (missing.length === 0) return okay(what, 'the metadata name every resource of this gateway');
+  if (missing.length === 0) return okay(what, 'the metadata names every resource of this gateway');
   return {
-    ...{ what, state: 'warning', cause: `the metadata do not name ${missing.join(', ')}` },
+    ...{ what, state: 'warning', cause: `the metadata does not name ${missing.join(', ')}` },
     remedy: 'register these resources at the issuer, spelt the same to the last character, or correct "audiences"',
   };
 }

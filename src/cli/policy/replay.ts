@@ -13,6 +13,7 @@ import {
   bothNames,
   type GroupsByToken,
   isDecision,
+  isKnownForm,
   isUnapproved,
   noteGroups,
   type RecordedCall,
@@ -85,10 +86,20 @@ function damageOf({ file, line, kind, message }: ChainVerdict['faults'][number])
   return `error: ${what}: ${makeVisible(`${file}:${line} ${kind}: ${message}`)}\n`;
 }
 
+/** Nothing is concluded from what another version may mean otherwise. */
+function checkForm({ schema }: AuditRecord): void {
+  if (isKnownForm(schema)) return;
+  const named = typeof schema === 'string' ? ` (${makeVisible(schema)})` : '';
+  throw new UsageError(
+    `error: the audit files have lines of a form that this version does not know${named}; replay them with the version that wrote them\n`,
+  );
+}
+
 async function* readDecisions(log: readonly string[], cwd: string): AsyncGenerator<AuditRecord> {
   const join = createEventJoiner();
   for await (const line of readLog(log, cwd)) {
     const record = parseObject(line);
+    if (record !== undefined) checkForm(record);
     if (record !== undefined && isDecision(record)) yield join(record, line.length).record;
   }
 }

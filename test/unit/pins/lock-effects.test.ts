@@ -244,7 +244,9 @@ describe('[C-24] of blocked instructions in a lock file', () => {
 describe('[C-24] of the whole lock file', () => {
   test('lockfileVersion and upstream must be those of the file', () => {
     expect(read({}).messages).toEqual([]);
-    expect(read({ lockfileVersion: 2 }).messages).toEqual(['must be 1']);
+    expect(read({ lockfileVersion: 2 }).messages).toEqual([
+      'must be 1; a file with another version was written by another version of Sallyport',
+    ]);
     expect(read({ upstream: 'gitlab' }).messages).toEqual([
       '"gitlab" differs from the name of the file, "github.lock.yaml"',
     ]);

@@ -150,7 +150,7 @@ describe('reading', () => {
       .replace('prompts:', 'promts:');
     expect(places(text)).toEqual([
       '27:1 unknown key "promts" (prompts?)'.replace('27', `${text.split('\n').indexOf('promts: {}') + 1}`),
-      '2:18 must be 1',
+      '2:18 must be 1; a file with another version was written by another version of Sallyport',
       '3:11 "gitlab" differs from the name of the file, "github.lock.yaml"',
       '6:13 must be one of pending, approved, blocked (approved?)',
     ]);

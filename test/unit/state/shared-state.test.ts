@@ -201,6 +201,12 @@ describe('several replicas', () => {
     await pass(600);
     expect(one.revocations.checkPrincipal(callerOf())).toBeUndefined();
     expect(one.revocations.list()).toEqual([]);
+    // Somebody was to be kept out, perhaps by a replica with a newer key or version, and is not.
+    expect(one.status()).toMatchObject({
+      state: 'degraded',
+      reason: expect.stringContaining('cannot be opened, and are not enforced here: 1;'),
+    });
+    expect(stranger.status().state).toBe('armed');
   });
 
   it('[REV-12] know a token by its own id under every key', async () => {

@@ -8,7 +8,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { decisionEvent } from '../../../../src/audit/event.js';
 import { createEventJoiner } from '../../../../src/audit/query.js';
-import { isDecision, noteGroups, type RecordedCall, readCall } from '../../../../src/audit/recorded.js';
+import { isDecision, isKnownForm, noteGroups, type RecordedCall, readCall } from '../../../../src/audit/recorded.js';
 import { supposePrincipal } from '../../../../src/auth/principal.js';
 import { compileSuggested, runReplay, suggestPolicy } from '../../../../src/cli/policy/replay.js';
 import type { Workspace } from '../../../../src/cli/policy/workspace.js';
@@ -174,6 +174,11 @@ describe('[POL-02] a rule whose text did not change', () => {
 });
 
 describe('[POL-02] the lines of a log', () => {
+  it('are read in the forms that this version knows, and in no later one', () => {
+    const forms = ['sallyport.audit/1', 'sallyport.audit/2', 'sallyport.audit/3', undefined];
+    expect(forms.map(isKnownForm)).toEqual([true, true, false, false]);
+  });
+
   it('have each decision once, in both forms', () => {
     const outcome = { type: 'mcp.outcome', gateway: { policy: 'p' } };
     expect(isDecision({ ...outcome, schema: 'sallyport.audit/1' })).toBe(false);

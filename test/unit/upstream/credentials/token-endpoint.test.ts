@@ -2,6 +2,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { tryTokenExchange } from '../../../../src/upstream/credentials/credentials.js';
 import {
   checkIssued,
   type TokenRequestContext,
@@ -105,5 +106,49 @@ describe('[CRD-06] an issued token', () => {
         for (const one of (text ?? '').split(' ')) expect(['a', 'b', '']).toContain(one);
       }),
     );
+  });
+});
+
+describe('[E-44] a try of token exchange', () => {
+  const TOKEN = { access_token: 'issued', token_type: 'bearer', expires_in: 60, issued_token_type: ACCESS_TOKEN };
+
+  async function tryWith(status: number, body: object) {
+    const sent: string[] = [];
+    const failure = await tryTokenExchange(
+      {
+        type: 'token-exchange',
+        actor: undefined,
+        request: {
+          server: { kind: 'token-endpoint', url: 'https://as.example/token' },
+          ...{ network: 'public', plaintext: undefined, clientId: 'gateway', audience: undefined },
+          authentication: { method: 'client_secret_post', secret: 'the-secret' },
+          ...asked().request,
+        },
+      },
+      {
+        now: () => NOW_MS,
+        requestTimeoutMs: 1_000,
+        guardedFetch: {
+          fetchJson: () => Promise.reject(new Error('nothing is discovered')),
+          postForm(_, form) {
+            sent.push(form.body);
+            const bytes = Buffer.from(JSON.stringify(body));
+            return Promise.resolve({ ok: true, status, contentType: 'application/json', bytes });
+          },
+        },
+      },
+    );
+    expect(sent).toEqual([expect.stringContaining('subject_token=sallyport-validate')]);
+    return failure;
+  }
+
+  it.each([
+    ['the subject token is refused', 400, { error: 'invalid_request' }, undefined],
+    ['the grant is refused', 400, { error: 'invalid_grant' }, undefined],
+    ['the client is not known', 401, { error: 'invalid_client' }, 'the token endpoint refused with invalid_client'],
+    ['the resource is not known', 400, { error: 'invalid_target' }, 'the token endpoint refused with invalid_target'],
+    ['a text is taken for a token', 200, TOKEN, 'the token endpoint exchanged a text that is no token'],
+  ])('where %s', async (_, status, body, failure) => {
+    expect(await tryWith(status, body)).toBe(failure);
   });
 });
