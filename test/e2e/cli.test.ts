@@ -233,7 +233,7 @@ describe('pin', () => {
 });
 
 describe('validate --online', () => {
-  it('[E-44] tries what the files name, says why it failed and what to do, and changes nothing', async () => {
+  it('[E-64] tries what the files name, says why it failed and what to do, and changes nothing', async () => {
     await runSallyport(['pin', 'fetch', '-c', config(), '--approve', '--by', 'reviewer'], { cwd: folder });
     const away = `http://127.0.0.1:${await findFreePort()}`;
     const extended = (await readFile(config(), 'utf8'))

@@ -182,7 +182,7 @@ describe('what is blocked', () => {
     expect(await listed()).toContain('read_record');
   });
 
-  it('[E-45] is in the state of the controls that assure reads from the gateway', async () => {
+  it('[E-65] is in the state of the controls that assure reads from the gateway', async () => {
     await buildProgram();
     await block(TOOL);
     const admin = rig.gateway.gateway.listening.find(({ listener }) => listener === 'admin');

@@ -318,7 +318,7 @@ describe('replicas at a real store', () => {
     expect(later.revocations.checkPrincipal(callerOf())).toBe('token-revoked');
   });
 
-  it('[E-44] are tried with the rights of a gateway, which leaves nothing there, and say why they take no writes', async () => {
+  it('[E-64] are tried with the rights of a gateway, which leaves nothing there, and say why they take no writes', async () => {
     const link = openLink(randomUUID());
     await link.opened();
     const before = await redis.command('DBSIZE');

@@ -52,7 +52,7 @@ describe('[C-21] validate', () => {
     expect(json.err).toBe('5000 errors, 0 warnings\n');
   });
 
-  it('[E-44] tries nothing while the files have errors or secrets are unread, and fails where a try does', async () => {
+  it('[E-64] tries nothing while the files have errors or secrets are unread, and fails where a try does', async () => {
     const tried: string[] = [];
     const online = (state: 'ok' | 'warning' | 'failed', options: Partial<ValidateOptions> = {}, files = {}) =>
       validate({

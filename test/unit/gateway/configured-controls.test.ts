@@ -5,7 +5,7 @@ import { readConfiguredControls } from '../../../src/gateway/configured-controls
 const CONFIG = join(import.meta.dirname, '../../../config');
 const read = (name: string) => readConfiguredControls(join(CONFIG, name), {}, Date.now);
 
-it('[E-45] the files alone say which controls are off by choice, and blame nothing that was not asked', async () => {
+it('[E-65] the files alone say which controls are off by choice, and blame nothing that was not asked', async () => {
   const { controls = [] } = await read('loopback.yaml');
   const states = Object.fromEntries(controls.map(({ control, state, reason }) => [control, [state, reason]]));
   expect(states).toMatchObject({
@@ -21,7 +21,7 @@ it('[E-45] the files alone say which controls are off by choice, and blame nothi
   expect(controls.filter(({ state }) => state === 'degraded')).toEqual([]);
 });
 
-it('[E-45] files with errors have no controls', async () => {
+it('[E-65] files with errors have no controls', async () => {
   const { controls, diagnostics } = await read('no-such-file.yaml');
   expect([controls, diagnostics.length]).toEqual([undefined, 1]);
 });

@@ -36,7 +36,7 @@ const CONFIG = ['-c', 'gateway.yaml'];
 const LIVE = ['--url', 'https://gw.example.com:9090'];
 const TOKEN = { SALLYPORT_ADMIN_TOKEN: 'token' };
 
-describe('[E-45] assure', () => {
+describe('[E-65] assure', () => {
   it('shows each control of a row with its state and reason, and says that no gateway was asked', async () => {
     const { code, out, err, asked } = await assure([...CONFIG, '--source', 'whitepaper']);
     expect([code, asked]).toEqual([0, []]);

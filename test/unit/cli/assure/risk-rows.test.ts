@@ -27,7 +27,7 @@ function isSetting(setting: string): boolean {
   return setting.startsWith('policy: ') ? POLICY_KEYS.has(setting.slice('policy: '.length)) : GATEWAY_KEYS.has(setting);
 }
 
-describe('[E-45] the rows of risks', () => {
+describe('[E-65] the rows of risks', () => {
   it('are unique, and cover the twelve threats of CoSAI and the ten of OWASP', () => {
     const ids = RISK_ROWS.map(({ source, id }) => `${source} ${id}`);
     expect(new Set(ids).size).toBe(ids.length);

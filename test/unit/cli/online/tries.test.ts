@@ -14,7 +14,7 @@ import type { ItemDifference } from '../../../../src/pins/lock-differences.js';
 const NOW = Date.parse('2026-03-01T12:00:00Z');
 const DAY = 24 * 60 * 60 * 1000;
 
-describe('[E-44] a clock', () => {
+describe('[E-64] a clock', () => {
   const clock = (statedMs: number, answeredMs = NOW) =>
     checkClock('issuer corp', { statedMs, resolutionMs: 1000, askedMs: NOW, answeredMs });
 
@@ -36,7 +36,7 @@ describe('[E-44] a clock', () => {
   });
 });
 
-describe('[E-44] a certificate', () => {
+describe('[E-64] a certificate', () => {
   it.each([
     [{ expiresAtMs: NOW - 1 }, 'failed', 'expired on 2026-03-01'],
     [{ expiresAtMs: NOW + 13 * DAY }, 'warning', 'expires on 2026-03-14'],
@@ -51,7 +51,7 @@ describe('[E-44] a certificate', () => {
   });
 });
 
-describe('[E-44] pins', () => {
+describe('[E-64] pins', () => {
   const difference = (name: string, change: ItemDifference['change']): ItemDifference => ({
     ...{ kind: 'tool', name, change, changes: [change], before: 'a', after: 'b' },
     ...{ beforeDefinition: undefined, afterDefinition: undefined },
@@ -73,7 +73,7 @@ describe('[E-44] pins', () => {
   });
 });
 
-describe('[E-44] what is printed', () => {
+describe('[E-64] what is printed', () => {
   const tries: readonly Try[] = [
     { what: 'issuer corp', state: 'ok', cause: 'metadata and keys' },
     { what: 'store', state: 'failed', cause: 'no connection (ECONNREFUSED)', remedy: 'start it' },

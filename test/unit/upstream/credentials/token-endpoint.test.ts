@@ -109,7 +109,7 @@ describe('[CRD-06] an issued token', () => {
   });
 });
 
-describe('[E-44] a try of token exchange', () => {
+describe('[E-64] a try of token exchange', () => {
   const TOKEN = { access_token: 'issued', token_type: 'bearer', expires_in: 60, issued_token_type: ACCESS_TOKEN };
 
   async function tryWith(status: number, body: object) {
