@@ -312,7 +312,7 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
   'gateway-stopping': {
     cause:
       'The gateway was told to end while the request ran longer than `shutdown.drain`, or a request came on an open connection after it had stopped accepting.',
-    cure: 'Send the request again; if it changes something, look first whether it was carried out. For long calls raise `shutdown.drain` and the grace period of the container together.',
+    cure: 'If the text says that the request was not carried out, send it again. Otherwise it had been sent to the server: look first whether it was carried out. For long calls raise `shutdown.drain` and the grace period of the container together.',
   },
   'audit-unavailable': {
     cause: 'The audit file cannot be written: disk full, permissions, or another process writes it.',
