@@ -80,7 +80,7 @@ describe.each(['written', 'synced'])('a gateway with audit.durability: %s', (dur
     const text = await readFile(files.configFile, 'utf8');
     const chosen = text.replace('onFailure: block', `durability: ${durability}`);
     expect(chosen).not.toBe(text);
-    await writeFile(files.configFile, chosen);
+    await writeFile(files.configFile, `${chosen}\nshutdown: {delay: 0s}\n`);
     const pinned = ['pin', 'fetch', '-c', files.configFile, '--approve', '--by', 'reviewer'];
     expect((await runSallyport(pinned, { cwd: folder })).code).toBe(0);
   });

@@ -37,7 +37,7 @@ describe('two replicas that write to standard output', () => {
     const text = await readFile(files.configFile, 'utf8');
     const chosen = text.replace('{type: file, path: ./audit.jsonl}', '{type: stdout, durability: handed-over}');
     expect(chosen).not.toBe(text);
-    await writeFile(files.configFile, chosen);
+    await writeFile(files.configFile, `${chosen}\nshutdown: {delay: 0s}\n`);
     const pinned = ['pin', 'fetch', '-c', files.configFile, '--approve', '--by', 'reviewer'];
     expect((await runSallyport(pinned, { cwd: own })).code).toBe(0);
     return { files, port: ports.data };
