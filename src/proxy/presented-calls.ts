@@ -55,9 +55,9 @@ function mirroredNames({ paramHeaders }: AdmittedMessage, mirrored: Mirrored): r
 }
 
 /** The headers of the call in the server's form. */
-export function ownHeaders(headers: HeaderMap, own: OwnCall | undefined): HeaderMap {
-  if (own?.tool === undefined || headers['mcp-name'] === undefined) return headers;
-  return { ...headers, 'mcp-name': encodeHeaderValue(own.tool.tool) };
+export function ownHeaders(headers: HeaderMap, { tool }: OwnCall): HeaderMap {
+  if (tool === undefined || headers['mcp-name'] === undefined) return headers;
+  return { ...headers, 'mcp-name': encodeHeaderValue(tool.tool) };
 }
 
 /** The call as it was admitted in the server's form, with the headers that mirror what was filled in. */

@@ -44,18 +44,18 @@ export function admissionFacts(audit: Pick<Ports['audit'], 'keyedHash'>, admitte
   const { protocol, version, selfReported, session } = admitted;
   return {
     client: { era: protocol.era, version, selfReported, session: session?.hash },
-    target: { ...targetFacts(admitted), ...shownName(admitted) },
+    target: admitted.presented === undefined ? targetFacts(admitted) : bothNames(admitted),
     args: argumentFacts(audit, admitted),
     findings: removalFindings(admitted),
   };
 }
 
-/** The other name of a tool that is presented under one. */
-function shownName({ presented, target }: AdmittedMessage): Pick<NonNullable<RecordFacts['target']>, 'shownAs'> {
-  return presented === undefined || presented.name === nameOf(target) ? NOTHING : { shownAs: presented.name };
+/** The target, and the name by which the client called it, where that is another. */
+function bothNames(admitted: AdmittedMessage): RecordFacts['target'] {
+  const facts = targetFacts(admitted);
+  const { name: shownAs } = admitted.presented ?? {};
+  return shownAs === facts.name ? facts : { ...facts, shownAs };
 }
-
-const NOTHING = Object.freeze({});
 
 function argumentFacts(audit: Pick<Ports['audit'], 'keyedHash'>, { args }: AdmittedMessage): RequestRecord['args'] {
   if (args === undefined) return undefined;

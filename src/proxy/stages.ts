@@ -11,6 +11,7 @@ import { allowedServerRequestsFor } from '../policy/decide.js';
 import {
   type Allow,
   approvalOf,
+  type Decision,
   type Deny,
   type Refusal,
   refuseProtocolError,
@@ -142,10 +143,12 @@ function admitMended(
   { body, reading, mended, own: before }: ReadBody,
 ): StageOutcome<AdmittedMessage | AdmittedArray> {
   if (!isRead(reading)) return { outcome: refuseReadError(reading.error), facts: [versionFacts(call)] };
-  const outcome = admitRead(call, principal, { body, headers: ownHeaders(call.incoming.headers, before) }, reading);
+  const { headers } = call.incoming;
+  const sent = { body, headers: before === undefined ? headers : ownHeaders(headers, before) };
+  const outcome = admitRead(call, principal, sent, reading);
   if (outcome.kind === 'error') return { outcome: refuseProtocolError(outcome), facts: [versionFacts(call)] };
   if (outcome.kind === 'array') return { outcome, facts: [versionFacts(call)] };
-  const own = before ?? ownCallOf(call.snapshot, outcome);
+  const own = before ?? (call.snapshot.presentation && ownCallOf(call.snapshot, outcome));
   if (own !== before && own !== undefined && own.edits.length > 0)
     return readEdited(call, outcome, own.edits, (edited, next) =>
       admitMended(call, principal, { body: edited, reading: next, mended, own }),
@@ -295,9 +298,10 @@ function decideNow(
   const { snapshot } = call;
   const mismatch = checkSupported(admitted, snapshot.supportedVersions);
   if (mismatch !== undefined) return { outcome: refuseProtocolError(mismatch), facts: [versionFacts(call)] };
-  const decision =
-    refuseUnknown(snapshot.presentation, admitted) ??
-    refuseWithheld(decideTarget(snapshot, principal, admitted, admitted), admitted.presented);
+  const isPlain = snapshot.presentation === undefined && admitted.presented === undefined;
+  const decision = isPlain
+    ? decideTarget(snapshot, principal, admitted, admitted)
+    : decidePresented(snapshot, principal, admitted);
   const policy = performance.now() - startedMs;
   const decided = decisionFacts(call, principal, decision, admitted.args);
   const facts: RecordFacts[] = [{ ...decided, versions: snapshot.versions, latency: { policy }, decidedMs: startedMs }];
@@ -312,6 +316,14 @@ function decideNow(
     return { outcome: { kind: 'refused', stage: 'decide', deny: withdrawn }, facts };
   }
   return { outcome: refuseUnusable(call, admitted, isFresh) ?? decision, facts };
+}
+
+/** The decision about a call that may be of a tool which is presented otherwise than its server offers it. */
+function decidePresented(snapshot: Snapshot, principal: Principal, admitted: AdmittedMessage): Decision {
+  return (
+    refuseUnknown(snapshot.presentation, admitted) ??
+    refuseWithheld(decideTarget(snapshot, principal, admitted, admitted), admitted.presented)
+  );
 }
 
 /** Why a message goes no further although a rule allows it: by the pins, its headers, or what it uses. */

@@ -6,6 +6,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type World, withWorld } from '../compat/rig.js';
+import { runCommand } from '../support/commands.js';
 import { type ClientEra, connectIn } from '../support/eras.js';
 import { decisionOf, expectRefusedLines, linesOf } from '../support/gateway.js';
 import { paramsOf } from '../support/hostile-upstream.js';
@@ -281,7 +282,7 @@ describe('[PRE-05] a person who is asked for a yes', () => {
       ].join('\n'),
     };
     const upstream = ['pinning: {maxAge: 1h}', FIXED];
-    await withWorld({ tools: [ticket()], upstream, policies }, async ({ access, upstream: server }) => {
+    await withWorld({ tools: [ticket()], upstream, policies }, async ({ access, gateway, upstream: server }) => {
       const meta = { 'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } } };
       const asked = resultOf(await callStateless(access, 'create_ticket', { title: 'It' }, meta));
       const request = (asked['inputRequests'] as JsonObject)['gw.approval'] as { params: JsonObject };
@@ -296,6 +297,14 @@ describe('[PRE-05] a person who is asked for a yes', () => {
         name: 'create_ticket_v2',
         arguments: { title: 'It', project: 'SUPPORT' },
       });
+      const command = (name: string) =>
+        runCommand(['explain', 'call', `u/${name}`, '--args', '{"title":"x"}', '-c', 'gateway.yaml'], {
+          cwd: gateway.folder,
+        });
+      const { stdout } = await command('create_ticket_v2');
+      expect(stdout).toContain('clients know the tool as create_ticket\n');
+      expect(stdout).toContain('filled in /project: "SUPPORT"');
+      expect((await command('create_ticket')).stderr).toContain('; clients know "create_ticket_v2" by it');
     });
   });
 });
