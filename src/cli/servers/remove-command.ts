@@ -94,7 +94,10 @@ function planRemoval(
   const stdio = planStdio(configuration, name, files);
   if (stdio !== undefined && 'error' in stdio) return stdio;
   const own = planOwnFiles(configuration, name, withEdited, files);
-  const secrets = [...secretsOnlyIn(text, config.text), ...(stdio === undefined ? [] : stdio.secrets)];
+  // The adapter keeps its token, also where its file has no server any more.
+  const kept = new Set(stdio === undefined ? [] : textsOfKey(stdio.file.text ?? '', 'file').map(posix.normalize));
+  const ofGateway = secretsOnlyIn(text, config.text).filter((file) => !kept.has(file));
+  const secrets = [...ofGateway, ...(stdio === undefined ? [] : stdio.secrets)];
   return {
     changed: [
       ...own.changed,

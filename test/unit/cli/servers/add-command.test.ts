@@ -219,6 +219,7 @@ describe('[C-27] add', () => {
     const removed = await run(['remove', 'files']);
     expect(removed.out).toContain('removed files from stdio.yaml and sallyport.yaml\n');
     expect(removed.out).toContain('left secrets/files.API_KEY: it holds a secret\n');
+    expect((await run(['remove', 'git'])).out).not.toContain('stdio.token');
     expect(await read('stdio.yaml')).not.toContain('files:');
   });
 });
