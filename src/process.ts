@@ -150,6 +150,23 @@ async function terminalQuestions() {
   };
 }
 
+/** A terminal shows the question on stderr, and nothing of what is typed. */
+async function readPassword(question: string): Promise<string | undefined> {
+  const { createInterface } = await import('node:readline');
+  const { Writable } = await import('node:stream');
+  const isTerminal = process.stdin.isTTY === true;
+  if (isTerminal) process.stderr.write(question);
+  const output = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({ input: process.stdin, output, terminal: isTerminal });
+  try {
+    const line = await lines[Symbol.asyncIterator]().next();
+    return line.done === true ? undefined : line.value;
+  } finally {
+    lines.close();
+    if (isTerminal) process.stderr.write('\n');
+  }
+}
+
 /** For the commands that add a server: what `pin` needs, questions on a terminal, and the check of what was written. */
 async function serverPorts() {
   const { networkOf } = await import('./cli/command-ports.js');
@@ -335,6 +352,10 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   async 'demo-issuer'() {
     const { demoIssuerCommand } = await import('./cli/dev.js');
     return demoIssuerCommand(io, { ...servePorts('error'), fetchDocument });
+  },
+  async 'dev-issuer'() {
+    const { devIssuerCommand } = await import('./cli/dev-issuer.js');
+    return devIssuerCommand(io, { untilSignal, fetchDocument, readPassword });
   },
   async validate() {
     const { validateCommand } = await import('./cli/validate.js');

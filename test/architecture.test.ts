@@ -70,7 +70,12 @@ const PURE_FUNCTIONS: ReadonlySet<string> = new Set([
   'policy/rule-text.ts -> node:crypto',
 ]);
 /** Who may load the development issuer and the demo: never the path of `serve`. */
-const DEV_IMPORTERS: ReadonlySet<string> = new Set(['process.ts', 'cli/dev.ts', 'cli/dev-target.ts']);
+const DEV_IMPORTERS: ReadonlySet<string> = new Set([
+  'process.ts',
+  'cli/dev.ts',
+  'cli/dev-issuer.ts',
+  'cli/dev-target.ts',
+]);
 
 const BRANDS: readonly (readonly [string, RegExp, string])[] = [
   ['Principal', /\bas (?:unknown as )?Principal\b/, 'auth/principal.ts'],

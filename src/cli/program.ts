@@ -305,6 +305,22 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
     130: 'Ended by SIGINT.',
     143: 'Ended by SIGTERM.',
   },
+  'dev-issuer': {
+    1: 'The port is in use.',
+    2: 'The users file or the key file cannot be used.',
+    129: 'Ended because the terminal was closed.',
+    130: 'Ended by SIGINT.',
+    143: 'Ended by SIGTERM.',
+  },
+  'dev-issuer user': {
+    0: 'The user was written to the users file.',
+    2: 'Nothing was written: a name, a password or a group is invalid, or the users file cannot be used.',
+  },
+  'dev-issuer token': {
+    0: 'The token was printed.',
+    1: 'The issuer refused: a wrong name or password, too many failed logins, or a resource that is no URL.',
+    2: 'No development issuer answers.',
+  },
   validate: {
     0: 'No errors; with --online, no try failed.',
     1: 'Errors, or a try of --online that failed; with --strict, warnings too.',

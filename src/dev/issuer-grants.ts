@@ -1,14 +1,14 @@
 // The clients and grants of the development issuer, and the key that signs its tokens. Clients are public:
 // registered dynamically, or identified by the URL of a metadata document. Grants are authorization code with PKCE
 // and refresh tokens: a code works once, for one client, one redirect and one resource; no consent is asked for.
-// Besides these clients there is the gateway itself, at which people log in: the issuer asks them who they are, and they
-// say it without a password. Kept in memory; no HTTP here. RFC 7591 §2 and §3.2.1 (the server may replace requested values), RFC 8252 §7.1 and
+// Besides these clients there is the gateway itself, at which people log in: the issuer asks them who they are. Where
+// people have no passwords, other clients are let in unasked. Kept in memory; no HTTP here. RFC 7591 §2 and §3.2.1 (the server may replace requested values), RFC 8252 §7.1 and
 // §7.3, draft-ietf-oauth-client-id-metadata-document §3 and §4, MCP 2025-11-25, authorization (clients); RFC 6749
 // §4.1, §4.3 and §6, RFC 7636 §4, RFC 8707 §2, RFC 9207 §2, RFC 9700 §4.14.2 (grants); RFC 9068 §2, RFC 7517 §5 (tokens
 // and keys).
 
-import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
+import { createHash, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, randomUUID } from 'node:crypto';
+import { calculateJwkThumbprint, exportJWK, type JWTPayload, SignJWT } from 'jose';
 import { isObject } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounds.js';
 
@@ -149,11 +149,24 @@ const CODE_LIFETIME_MS = 60_000;
 const MAX_CODES = 1_000;
 const S256_CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
 
-/** A user who can log in: named by `login_hint`, or the first. */
+/** A user who can log in. */
 export type DevUser = {
   readonly name: string;
   readonly groups: readonly string[];
   readonly scopes: readonly string[];
+};
+
+/** `paced`: too many have failed lately. `unavailable`: it is not known who has which password. */
+export type Verdict =
+  | { readonly user: DevUser; readonly why?: never }
+  | { readonly user?: never; readonly why: 'wrong' | 'paced' | 'unavailable' };
+
+/** Who can log in. */
+export type People = {
+  /** Those of now: a user who is gone refreshes nothing. */
+  list(): Promise<readonly DevUser[]>;
+  /** Absent where nobody has a password: then `login_hint` names who logs in, or it is the first. */
+  readonly verify?: (name: string, password: string) => Promise<Verdict>;
 };
 
 /** The contents of a token. */
@@ -179,17 +192,21 @@ type Authorization =
   /** The redirect URI cannot be trusted, so the error is shown to the user. */
   | { readonly kind: 'refused'; readonly error: OAuthError }
   /** The person has to say first who they are. */
-  | { readonly kind: 'asked' };
+  | { readonly kind: 'asked'; readonly redirectUri: string };
 
 type GrantService = {
   /**
-   * `client` is the one that the request names; `undefined` if it is unknown. `person` is who somebody has just said that
-   * they are.
+   * `client` is the one that the request names; `undefined` if it is unknown. `person` is who has just logged in;
+   * `unasked` who is let in without.
    */
-  authorize(parameters: Parameters, client: PublicClient | undefined, person?: string): Authorization;
+  authorize(
+    parameters: Parameters,
+    client: PublicClient | undefined,
+    people: { readonly person?: DevUser | undefined; readonly unasked?: DevUser | undefined },
+  ): Authorization;
   redeem(parameters: Parameters, clientId: string): Grant | OAuthError;
-  /** What a person gets who says who they are at the token endpoint: for terminals, in place of a browser. */
-  logIn(parameters: Parameters): Grant | OAuthError;
+  /** What a person gets who logs in at the token endpoint: for terminals, in place of a browser. */
+  logIn(parameters: Parameters, person: DevUser): Grant | OAuthError;
 };
 
 type Code = {
@@ -256,8 +273,8 @@ function isVerifier(verifier: string | undefined, challenge: string): boolean {
   return createHash('sha256').update(verifier).digest('base64url') === challenge;
 }
 
-/** Creates the grant service. The first of `users` logs in unless `login_hint` names another. */
-export function createGrantService(issuer: string, users: readonly [DevUser, ...DevUser[]]): GrantService {
+/** Creates the grant service. */
+export function createGrantService(issuer: string): GrantService {
   const codes = new BoundedMap<string, Code>(MAX_CODES);
 
   function keepCode(code: Code): string {
@@ -273,9 +290,13 @@ export function createGrantService(issuer: string, users: readonly [DevUser, ...
     return code !== undefined && code.expiresAt > Date.now() ? code : undefined;
   }
 
-  function issueCode(parameters: Parameters, client: PublicClient, redirectUri: string, person?: string): string {
-    const named = person ?? parameters.get('login_hint');
-    const user = users.find(({ name }) => name === named) ?? users[0];
+  function issueCode(
+    parameters: Parameters,
+    client: PublicClient,
+    redirectUri: string,
+    user: DevUser,
+    wasAsked: boolean,
+  ): string {
     return keepCode({
       grant: {
         subject: user.name,
@@ -283,7 +304,8 @@ export function createGrantService(issuer: string, users: readonly [DevUser, ...
         resource: parameters.get('resource') ?? issuer,
         groups: user.groups,
         scopes: grantScopes(parameters.get('scope'), user.scopes),
-        ...(client.isLogin === true ? { authTime: nowSeconds(), nonce: parameters.get('nonce') } : {}),
+        ...(wasAsked ? { authTime: nowSeconds() } : {}),
+        ...(client.isLogin === true ? { nonce: parameters.get('nonce') } : {}),
       },
       redirectUri,
       challenge: parameters.get('code_challenge') ?? '',
@@ -292,7 +314,7 @@ export function createGrantService(issuer: string, users: readonly [DevUser, ...
   }
 
   return {
-    authorize(parameters, client, person) {
+    authorize(parameters, client, { person, unasked }) {
       const redirectUri = parameters.get('redirect_uri') ?? '';
       if (client === undefined || !isRegisteredRedirect(client, redirectUri)) {
         const error = oauthError('invalid_client', 'The client or its redirect URI is unknown.');
@@ -301,8 +323,9 @@ export function createGrantService(issuer: string, users: readonly [DevUser, ...
       const common = { state: parameters.get('state'), iss: issuer };
       const requestError = findRequestError(parameters, client.isLogin === true);
       if (requestError !== undefined) return redirectTo(redirectUri, { ...requestError, ...common });
-      if (client.isLogin === true && !users.some(({ name }) => name === person)) return { kind: 'asked' };
-      const code = issueCode(parameters, client, redirectUri, person);
+      const user = person ?? (client.isLogin === true ? undefined : unasked);
+      if (user === undefined) return { kind: 'asked', redirectUri };
+      const code = issueCode(parameters, client, redirectUri, user, person !== undefined);
       return redirectTo(redirectUri, { code, ...common });
     },
     redeem(parameters, clientId) {
@@ -317,9 +340,7 @@ export function createGrantService(issuer: string, users: readonly [DevUser, ...
       if (resource === code.grant.resource) return code.grant;
       return oauthError('invalid_target', 'The code was given for another resource.');
     },
-    logIn(parameters) {
-      const user = users.find(({ name }) => name === parameters.get('username'));
-      if (user === undefined) return oauthError('invalid_grant', 'Nobody has this name here.');
+    logIn(parameters, user) {
       const resource = parameters.get('resource');
       if (!isResource(resource)) return oauthError('invalid_target', 'Name the resource that the token is for.');
       return {
@@ -340,10 +361,14 @@ const MAX_REFRESH_TOKENS = 1_000;
 export type RefreshService = {
   /** The refresh token of a new login. */
   issue(grant: Grant): string;
-  /** The grant for a new access token, with the refresh token that replaces the presented one. */
+  /**
+   * The grant for a new access token, with the refresh token that replaces the presented one. `users` are those of now:
+   * groups follow them, and who is gone gets nothing.
+   */
   refresh(
     parameters: Parameters,
     clientId: string,
+    users: readonly DevUser[],
   ): { readonly grant: Grant; readonly refreshToken: string } | OAuthError;
 };
 
@@ -363,17 +388,18 @@ export function createRefreshService(): RefreshService {
     return name;
   }
 
+  function isLive({ grant, untilMs, isOver }: Family, clientId: string): boolean {
+    return !isOver && untilMs > Date.now() && grant.client === clientId;
+  }
+
   return {
     issue: (grant) => keep({ grant, untilMs: Date.now() + REFRESH_LIFETIME_MS, isOver: false }),
-    refresh(parameters, clientId) {
+    refresh(parameters, clientId, users) {
       const shown = tokens.get(parameters.get('refresh_token') ?? '');
       if (shown?.isUsed === true) shown.family.isOver = true;
-      const isGood =
-        shown !== undefined &&
-        !shown.family.isOver &&
-        shown.family.untilMs > Date.now() &&
-        shown.family.grant.client === clientId;
-      if (!isGood) return oauthError('invalid_grant', 'The refresh token is not valid.');
+      const user = users.find(({ name }) => name === shown?.family.grant.subject);
+      if (shown === undefined || user === undefined || !isLive(shown.family, clientId))
+        return oauthError('invalid_grant', 'The refresh token is not valid.');
       const { grant } = shown.family;
       if ((parameters.get('resource') ?? grant.resource) !== grant.resource)
         return oauthError('invalid_target', 'The login was for another resource.');
@@ -381,7 +407,8 @@ export function createRefreshService(): RefreshService {
       if (!scopes.every((scope) => grant.scopes.includes(scope)))
         return oauthError('invalid_scope', 'A refresh asks for no more than the login.');
       shown.isUsed = true;
-      return { grant: { ...grant, scopes }, refreshToken: keep(shown.family) };
+      const held = { groups: user.groups, scopes: scopes.filter((scope) => user.scopes.includes(scope)) };
+      return { grant: { ...grant, ...held }, refreshToken: keep(shown.family) };
     },
   };
 }
@@ -389,14 +416,19 @@ export function createRefreshService(): RefreshService {
 export type SignToken = (grant: Grant, lifetimeSeconds: number) => Promise<string>;
 export type TokenSigners = { readonly sign: SignToken; readonly signIdToken: SignToken };
 
-/** Generates a key, which lives as long as the process, with its public JWK Set and signing functions. */
-export async function createSigner(): Promise<{
+/**
+ * The public JWK Set and the signing functions of a key of the curve P-256; without one, of a new key that lives as long as
+ * the process.
+ */
+export async function createSigner(key?: KeyObject): Promise<{
   readonly jwks: object;
   readonly signFor: (issuer: string) => TokenSigners;
 }> {
-  const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true });
-  const kid = randomUUID();
-  const jwks = { keys: [{ ...(await exportJWK(publicKey)), kid, alg: 'ES256', use: 'sig' }] };
+  const privateKey = key ?? generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+  const publicKey = await exportJWK(createPublicKey(privateKey));
+  // The same after a restart with the same key (RFC 7638).
+  const kid = await calculateJwkThumbprint(publicKey);
+  const jwks = { keys: [{ ...publicKey, kid, alg: 'ES256', use: 'sig' }] };
   const token = (issuer: string, subject: string, claims: JWTPayload, typ: string, lifetimeSeconds: number) => {
     const now = nowSeconds();
     // An expired token must have been issued before it expired.

@@ -1,12 +1,13 @@
-// The embedded development issuer: an authorization server sufficient for MCP clients on this machine, and for people
-// who log in at the gateway with a browser. It approves every login of a client without asking, and knows no passwords,
-// so it listens on loopback only, accepts only its own host name, and is never loaded by `serve`. Keys live as long as
-// the process. RFC 8414, RFC 7591, RFC 6749, RFC 7636, RFC 8707, RFC 9068, RFC 9207; OpenID Connect Core §2 and §3.1.
+// The development issuer: an authorization server sufficient for MCP clients on this machine, and for people who log in
+// at the gateway with a browser. Where its people have no passwords (`dev`), it approves every login of a client without
+// asking; where they have (`dev-issuer`), each login asks for one. It says in its metadata what it is, listens on loopback
+// only, accepts only its own host name, and is never loaded by `serve`. RFC 8414, RFC 7591, RFC 6749, RFC 7636, RFC 8707, RFC 9068, RFC 9207; OpenID Connect Core §2 and §3.1.
 
+import type { KeyObject } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { createResponder, openApp, type PlainResponse, readText } from '../http/app.js';
 import { isOwnOrigin, readForm } from '../http/browser.js';
-import { html } from '../http/html.js';
+import { continueAt, foreign, html, htmlDocument } from '../http/html.js';
 import { parseObject } from '../protocol/jsonrpc.js';
 import {
   createClientRegistry,
@@ -24,6 +25,7 @@ import {
   type OAuthError,
   oauthError,
   type Parameters,
+  type People,
   type PublicClient,
   type RefreshService,
   readParameters,
@@ -37,6 +39,8 @@ import {
 function issuerMetadata(issuer: string, takesDocuments: boolean): object {
   return {
     issuer,
+    // What takes its tokens is for development too: a gateway that others can reach refuses them.
+    [DEVELOPMENT_MEMBER]: true,
     authorization_endpoint: `${issuer}/authorize`,
     token_endpoint: `${issuer}/token`,
     registration_endpoint: `${issuer}/register`,
@@ -54,14 +58,18 @@ function issuerMetadata(issuer: string, takesDocuments: boolean): object {
   };
 }
 
+/** The member of the metadata that says so; gateways read it (auth/issuer.ts). */
+export const DEVELOPMENT_MEMBER = 'sallyport_development';
 const DEFAULT_LIFETIME_SECONDS = 3600;
 const MAX_BODY_BYTES = 16 * 1024;
 const LIMITS = { maxHeaderBytes: 16 * 1024, headersWithinMs: 10_000, requestWithinMs: 30_000, idleMs: 5_000 } as const;
 const HOST = '127.0.0.1';
 
 type IssuerOptions = {
-  /** At least one; the first logs in unless `login_hint` names another. */
-  readonly users: readonly [DevUser, ...DevUser[]];
+  /** Without passwords at least one; the first logs in unless `login_hint` names another. */
+  readonly users: readonly [DevUser, ...DevUser[]] | People;
+  /** A new one if absent, which ends with the process. */
+  readonly key?: KeyObject;
   /** Fetches the documents of clients identified by URL; without it those clients are unknown. */
   readonly fetchDocument?: FetchDocument;
   /** A free one if absent. */
@@ -90,7 +98,7 @@ type IssuerResponse = {
   readonly status: number;
   /** JSON, or a page. */
   readonly body?: object | string;
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: NonNullable<PlainResponse['headers']>;
 };
 type Grants = ReturnType<typeof createGrantService>;
 type Registry = ReturnType<typeof createClientRegistry>;
@@ -102,7 +110,7 @@ type IssuerContext = {
   findClient(id: string): Promise<PublicClient | undefined>;
   readonly refreshes: RefreshService;
   readonly grants: Grants;
-  readonly users: readonly DevUser[];
+  readonly people: People;
 } & TokenSigners;
 
 function refusal(error: OAuthError, status = 400): IssuerResponse {
@@ -119,7 +127,11 @@ function clientOf(request: IncomingMessage, parameters: Parameters): string {
   return parameters.get('client_id') ?? new URLSearchParams(`id=${id}`).get('id') ?? '';
 }
 
-function grantFor(parameters: Parameters, clientId: string, parts: IssuerContext): TokenGrant | OAuthError {
+async function grantFor(
+  parameters: Parameters,
+  clientId: string,
+  parts: IssuerContext,
+): Promise<TokenGrant | OAuthError> {
   switch (parameters.get('grant_type')) {
     case 'authorization_code': {
       const grant = parts.grants.redeem(parameters, clientId);
@@ -127,14 +139,34 @@ function grantFor(parameters: Parameters, clientId: string, parts: IssuerContext
       return clientId === LOGIN_CLIENT ? { grant } : { grant, refreshToken: parts.refreshes.issue(grant) };
     }
     case 'refresh_token':
-      return parts.refreshes.refresh(parameters, clientId);
+      return parts.refreshes.refresh(parameters, clientId, await parts.people.list());
     case 'password': {
-      const grant = parts.grants.logIn(parameters);
+      const verdict = await verify(parameters.get('username'), parameters.get('password'), parts);
+      if (verdict.user === undefined) return oauthError('invalid_grant', LOGIN_ERRORS[verdict.why].text);
+      const grant = parts.grants.logIn(parameters, verdict.user);
       return isGrant(grant) ? { grant } : grant;
     }
     default:
       return oauthError('unsupported_grant_type', 'Use authorization_code, refresh_token or password.');
   }
+}
+
+/** Why nobody was logged in, for a person. */
+const LOGIN_ERRORS = {
+  wrong: { status: 200, text: 'There is no such user with this password.' },
+  paced: { status: 429, text: 'Too many logins have failed. Wait half a minute, and try again.' },
+  unavailable: { status: 503, text: 'The users file cannot be used; the issuer has printed why.' },
+} as const;
+
+async function verify(name: string | undefined, password: string | undefined, { people }: IssuerContext) {
+  if (people.verify !== undefined) return people.verify(name ?? '', password ?? '');
+  const user = (await people.list()).find((one) => one.name === name);
+  return user === undefined ? ({ why: 'wrong' } as const) : { user };
+}
+
+/** A page of another site may not try passwords here; browsers say where a form comes from. */
+function isForeignLogin(request: IncomingMessage, parameters: Parameters): boolean {
+  return parameters.get('grant_type') === 'password' && !isOwnOrigin(request);
 }
 
 async function handleToken(request: IncomingMessage, parts: IssuerContext): Promise<IssuerResponse> {
@@ -143,7 +175,8 @@ async function handleToken(request: IncomingMessage, parts: IssuerContext): Prom
   if (parameters === undefined) {
     return refusal(oauthError('invalid_request', 'The request is too large or repeats a name.'));
   }
-  const given = grantFor(parameters, clientOf(request, parameters), parts);
+  if (isForeignLogin(request, parameters)) return refusal(oauthError('access_denied', NOT_OF_THIS_PAGE), 403);
+  const given = await grantFor(parameters, clientOf(request, parameters), parts);
   if ('error' in given) return refusal(given);
   const { grant, refreshToken } = given;
   return {
@@ -171,47 +204,75 @@ async function handleRegistration(request: IncomingMessage, parts: IssuerContext
   return refusal(oauthError('invalid_redirect_uri', description));
 }
 
-async function handleAuthorization(url: URL, parts: IssuerContext, person?: string): Promise<IssuerResponse> {
+const NOT_OF_THIS_PAGE = 'The form is not of this page.';
+
+async function handleAuthorization(
+  url: URL,
+  parts: IssuerContext,
+  form?: ReadonlyMap<string, string>,
+): Promise<IssuerResponse> {
   const parameters = readParameters(url.searchParams);
   if (parameters === undefined) {
     return refusal(oauthError('invalid_request', 'A parameter is repeated.'));
   }
   const client = await parts.findClient(parameters.get('client_id') ?? '');
-  const outcome = parts.grants.authorize(parameters, client, person);
+  const outcome = parts.grants.authorize(parameters, client, { unasked: await whoIsUnasked(parameters, parts) });
   if (outcome.kind === 'refused') return refusal(outcome.error);
-  if (outcome.kind === 'asked') return loginPage(url, parts.users);
-  return { status: person === undefined ? 302 : 303, headers: { location: outcome.location } };
+  if (outcome.kind === 'redirect') return { status: 302, headers: { location: outcome.location } };
+  const asked = { url, parameters, redirectUri: outcome.redirectUri };
+  if (form === undefined) return await loginPage(asked, parts);
+  // What is wrong with the request is known before a password is tried.
+  const { user, why } = await verify(form.get('user'), form.get('password'), parts);
+  if (user === undefined) return await loginPage(asked, parts, why);
+  const answer = parts.grants.authorize(parameters, client, { person: user });
+  return answer.kind === 'redirect' ? continueAt(answer.location, 'You are logged in') : refusal(REQUEST_CHANGED);
+}
+
+const REQUEST_CHANGED = oauthError('invalid_request', 'The request is not valid any more.');
+
+/** Who is let in without being asked: nobody where people have passwords. */
+async function whoIsUnasked(parameters: Parameters, { people }: IssuerContext): Promise<DevUser | undefined> {
+  if (people.verify !== undefined) return undefined;
+  const users = await people.list();
+  return users.find(({ name }) => name === parameters.get('login_hint')) ?? users[0];
 }
 
 /** The form of the login page. A page of another site cannot send it. */
 async function handleLogin(request: IncomingMessage, url: URL, parts: IssuerContext): Promise<IssuerResponse> {
-  if (!isOwnOrigin(request)) return refusal(oauthError('access_denied', 'The form is not of this page.'), 403);
+  if (!isOwnOrigin(request)) return refusal(oauthError('access_denied', NOT_OF_THIS_PAGE), 403);
   const form = await readForm(request, MAX_BODY_BYTES);
-  return handleAuthorization(url, parts, form?.get('user'));
+  return handleAuthorization(url, parts, form ?? new Map());
 }
 
-/** The answer leads back to the gateway, at whatever port it is. */
-const LOGIN_PAGE_POLICY =
-  "default-src 'none'; form-action 'self' http://127.0.0.1:* http://localhost:*; frame-ancestors 'none'; base-uri 'none'";
+type Asked = { readonly url: URL; readonly parameters: Parameters; readonly redirectUri: string };
 
-function loginPage({ pathname, search }: URL, users: readonly DevUser[]): IssuerResponse {
-  const buttons = users.map(({ name }) => html`<p><button name="user" value="${name}">Log in as ${name}</button></p>`);
-  const page = html`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><title>Development issuer</title></head>
-<body><main><h1>Who are you?</h1>
-<p>This issuer is for trying Sallyport on this machine. It asks for no password.</p>
-<form method="post" action="${pathname}${search}">${buttons}</form></main></body></html>
-`;
-  return {
-    status: 200,
-    body: page.toString(),
-    headers: {
-      'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': LOGIN_PAGE_POLICY,
-      'referrer-policy': 'same-origin',
-      'x-content-type-options': 'nosniff',
-    },
-  };
+/** Says who asks, so that nobody types a password for a client that they have not started. */
+async function loginPage(
+  { url: { pathname, search }, parameters, redirectUri }: Asked,
+  { people }: IssuerContext,
+  why?: keyof typeof LOGIN_ERRORS,
+): Promise<PlainResponse> {
+  const resource = parameters.get('resource');
+  const error = why === undefined ? undefined : LOGIN_ERRORS[why];
+  const fields =
+    people.verify === undefined
+      ? (await people.list()).map(
+          ({ name }) => html`<p><button name="user" value="${name}">Log in as ${name}</button></p>`,
+        )
+      : html`<div><label for="user">User</label><input id="user" name="user" autocomplete="username" autocapitalize="none" value="${parameters.get('login_hint')}" required></div>
+<div><label for="password">Password</label><input id="password" name="password" type="password" autocomplete="current-password" required></div>
+<button>Log in</button>`;
+  const main = html`${error && html`<p class="panel error" role="alert">${error.text}</p>`}
+<p>This issuer is for trying Sallyport on this machine.${people.verify === undefined ? ' It asks for no password.' : ''}</p>
+<dl class="facts">
+<dt>The login goes to</dt><dd><code>${foreign(redirectUri)}</code></dd>
+${resource && html`<dt>The token is for</dt><dd><code>${foreign(resource)}</code></dd>`}
+</dl>
+<form class="stack" method="post" action="${pathname}${search}">${fields}</form>`;
+  return htmlDocument('Who are you?', main, {
+    status: error?.status ?? 200,
+    ...(why === 'paced' ? { headers: { 'retry-after': '30' } } : {}),
+  });
 }
 
 async function route(request: IncomingMessage, parts: IssuerContext): Promise<IssuerResponse> {
@@ -260,7 +321,7 @@ async function respond(request: IncomingMessage, parts: IssuerContext): Promise<
     status,
     headers: {
       'cache-control': 'no-store',
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(typeof body === 'object' ? { 'content-type': 'application/json' } : {}),
       ...crossOriginHeaders(request.headers.origin),
       ...headers,
     },
@@ -268,10 +329,13 @@ async function respond(request: IncomingMessage, parts: IssuerContext): Promise<
   };
 }
 
+const NOBODY: DevUser = { name: 'nobody', groups: [], scopes: [] };
+
 /** Starts the issuer on loopback. */
 export async function startIssuer(options: IssuerOptions): Promise<DevIssuer> {
-  const { users, fetchDocument, port = 0 } = options;
-  const { jwks, signFor } = await createSigner();
+  const { users, key, fetchDocument, port = 0 } = options;
+  const people: People = 'list' in users ? users : { list: async () => users };
+  const { jwks, signFor } = await createSigner(key);
   const app = createResponder(LIMITS, (request) => respond(request, parts));
   const issuer = `http://${HOST}:${await openApp(app, { host: HOST, port })}`;
   const clients = createClientRegistry();
@@ -287,14 +351,14 @@ export async function startIssuer(options: IssuerOptions): Promise<DevIssuer> {
       return clients.find(id);
     },
     refreshes: createRefreshService(),
-    grants: createGrantService(issuer, users),
-    users,
+    grants: createGrantService(issuer),
+    people,
     ...signers,
   };
   return {
     issuer,
     async mint({ lifetimeSeconds = DEFAULT_LIFETIME_SECONDS, ...grant }) {
-      const [user] = users;
+      const [user = NOBODY] = await people.list();
       const { name, groups, scopes } = user;
       const defaults = { subject: name, client: 'sallyport-dev', groups, scopes };
       return await signers.sign({ ...defaults, ...grant }, lifetimeSeconds);

@@ -8,6 +8,8 @@ import { systemErrorCode } from '../text/wording.js';
 const WRITER_POLL_MS = 20;
 const WRITER_POLLS = 100;
 const PERMISSIONS = 0o777;
+const NEW_FILE = 0o666;
+const OWNER_ONLY = 0o600;
 
 /**
  * Replaces a file by what `update` returns, atomically: a reader sees the old text or the new one, never a mixture.
@@ -19,12 +21,14 @@ const PERMISSIONS = 0o777;
 export async function updateFile(path: string, update: () => string | undefined): Promise<string | undefined> {
   const temporaryPath = `${path}.new`;
   await mkdir(dirname(path), { recursive: true });
-  const handle = await createExclusively(temporaryPath);
+  const known = await stat(path).catch(() => undefined);
+  // A secret that only its owner may read is not to be read by others while it is replaced.
+  const handle = await createExclusively(temporaryPath, known === undefined ? NEW_FILE : OWNER_ONLY);
   if (handle === undefined) return temporaryPath;
   try {
     const text = update();
     if (text !== undefined) await handle.writeFile(text);
-    const before = await stat(path).catch(() => undefined);
+    const before = (await stat(path).catch(() => undefined)) ?? known;
     if (before !== undefined) await handle.chmod(before.mode & PERMISSIONS);
     await handle.close();
     if (text === undefined) await rm(temporaryPath);
@@ -37,10 +41,10 @@ export async function updateFile(path: string, update: () => string | undefined)
   }
 }
 
-async function createExclusively(path: string): Promise<FileHandle | undefined> {
+async function createExclusively(path: string, mode: number): Promise<FileHandle | undefined> {
   for (let polls = 0; polls < WRITER_POLLS; polls += 1) {
     try {
-      return await open(path, 'wx');
+      return await open(path, 'wx', mode);
     } catch (error) {
       if (systemErrorCode(error) !== 'EEXIST') throw error;
     }

@@ -80,7 +80,7 @@ heading() { sed -n 's/.*<h1>\\(.*\\)<\\/h1>.*/page: \\1/p' page.html; }
 answer() {
   JAR=$(mktemp ./jar.XXXXXX)
   issuer=$(web -o /dev/null -D - -H 'Origin: http://127.0.0.1:8080' -d do=login "$1" | header refresh | sed 's/^0; url=//')
-  web -L -o page.html "$(web -o /dev/null -D - -d "user=$2" "$issuer" | header location)"
+  web -L -o page.html "$(web -o /dev/null -D - -d "user=$2" "$issuer" | header refresh | sed 's/^0; url=//')"
   heading
   web -H 'Origin: http://127.0.0.1:8080' --data-urlencode "form=$(field < page.html)" -d "do=$3" "$1" -o page.html
   heading
@@ -88,7 +88,7 @@ answer() {
 review() {
   JAR=$(mktemp ./jar.XXXXXX)
   issuer=$(web -o /dev/null -D - http://127.0.0.1:9090/login/with/demo | header location)
-  web -L -o page.html "$(web -o /dev/null -D - -d "user=$1" "$issuer" | header location)"
+  web -L -o page.html "$(web -o /dev/null -D - -d "user=$1" "$issuer" | header refresh | sed 's/^0; url=//')"
   first=$(web -L http://127.0.0.1:9090/ | sed -n 's/.*href="\\(\\/approvals\\/[0-9a-f]\\{32\\}\\)".*/\\1/p' | head -1)
   web "http://127.0.0.1:9090$first" -o page.html
   web -L -o page.html -H 'Origin: http://127.0.0.1:9090' --data-urlencode "form=$(grep /grant page.html | field)" "http://127.0.0.1:9090$first/grant"
