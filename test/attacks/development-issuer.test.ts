@@ -2,7 +2,7 @@
 // redirects, forms of other sites, guesses, and files that lead elsewhere. The program as a user runs it.
 
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, symlink } from 'node:fs/promises';
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
@@ -72,10 +72,8 @@ it(
         .end();
     });
     expect(status).toBe(421);
-    for (const option of ['--host', '--listen']) {
-      const { code, stderr } = await runSallyport(['dev-issuer', option, '0.0.0.0'], { cwd: folder });
-      expect([code, stderr]).toEqual([2, expect.stringContaining(`unknown option '${option}'`)]);
-    }
+    const { code, stderr } = await runSallyport(['dev-issuer', '--host', '0.0.0.0'], { cwd: folder });
+    expect([code, stderr]).toEqual([2, expect.stringContaining("unknown option '--host'")]);
   },
   LONG,
 );
@@ -133,20 +131,13 @@ it(
 it(
   '[A-67] nothing is read or written through a link, or where others can read',
   async () => {
-    const elsewhere = join(folder, 'elsewhere');
-    await writeFile(elsewhere, 'users:\n', { mode: 0o600 });
-    await symlink(elsewhere, join(folder, 'linked'));
     await symlink(join(folder, 'made'), join(folder, 'dangling'));
-    const refused = async (...args: string[]) => {
-      const { code, stderr } = await runSallyport(['dev-issuer', ...args], { cwd: folder });
-      expect(code).toBe(2);
-      return stderr;
-    };
-    expect(await refused('--key', 'linked')).toContain('linked is a link');
-    expect(await refused('--key', 'dangling')).toContain('dangling is a link');
-    expect(await refused('user', 'eve', '--users', 'linked', '--generate')).toContain('linked is a link');
-    expect(await readFile(elsewhere, 'utf8')).toBe('users:\n');
+    const { code, stderr } = await runSallyport(['dev-issuer', '--key', 'dangling'], { cwd: folder });
+    expect([code, stderr]).toEqual([2, expect.stringContaining('dangling is a link')]);
     await expect(readFile(join(folder, 'made'))).rejects.toThrow('ENOENT');
+    for (const secret of ['users.yaml', 'dev-issuer-key.pem'])
+      expect((await stat(join(folder, secret))).mode & 0o777).toBe(0o600);
+    expect(await readFile(join(folder, 'users.yaml'), 'utf8')).toContain('"$scrypt$ln=15,r=8,p=3$');
   },
   LONG,
 );
