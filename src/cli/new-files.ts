@@ -138,7 +138,9 @@ export async function addIgnored(folder: string, entries: readonly string[], don
   try {
     const text = await file.readFile('utf8');
     const lines = text.split('\n').map((line) => line.trim());
-    const missing = entries.filter((entry) => !lines.includes(entry));
+    // The last line that fits decides: an exception may take an entry back.
+    const lastException = lines.findLastIndex((line) => line.startsWith('!'));
+    const missing = entries.filter((entry) => lines.lastIndexOf(entry) <= lastException);
     if (missing.length === 0) return;
     const separator = text === '' || text.endsWith('\n') ? '' : '\n';
     done.push(() => (before === undefined ? rm(path, { force: true }) : truncate(path, before.size)));

@@ -1,16 +1,16 @@
 // Adds a server that is reached by HTTP, or one that a command starts: its command goes into the file of the adapter, and
 // is started once, by the adapter in this process, to fetch its definitions. docs/reference/commands.md#add-remove-and-list.
 
-import { dirname, posix } from 'node:path';
+import { dirname, join, posix } from 'node:path';
 import type { Network } from '../../config/settings.js';
 import type { ProcessPorts } from '../../stdio/server-process.js';
 import { escapeForTerminal, makeVisible, quoteForShell } from '../../text/escaping.js';
 import { type DevTarget, startCommand } from '../dev-target.js';
 import type { NewFile } from '../new-files.js';
 import { type PinPorts, readContent } from '../pin/lock-files.js';
-import type { CliIo } from '../program.js';
+import { type CliIo, commandLine } from '../program.js';
 import { newStdioToken } from '../stdio.js';
-import { type Added, addServer, type NewServer } from './add-server.js';
+import { type Added, addServer, type NewServer, shown } from './add-server.js';
 import type { ExistingConfiguration } from './configuration.js';
 import { SECRETS_FOLDER, type ServerAnswers, type ServerHeader } from './drafts.js';
 import type { Questions } from './questions.js';
@@ -160,4 +160,10 @@ function stdioServer(
     files: [...secrets, ...(isNew ? [{ path, text: edit.text, isSecret: false }] : [])],
     changed: isNew ? [] : [{ path, before, text: edit.text }],
   };
+}
+
+/** The command that starts the adapter of a configuration. */
+export function stdioLine(config: string, folder: string, io: CliIo): string {
+  const file = shown(join(folder, posix.dirname(config), STDIO_FILE), io);
+  return commandLine(io, ['stdio', '--config', file]);
 }

@@ -2,7 +2,7 @@
 // servers of a client's file. What is missing of its options is asked for on a terminal.
 // docs/reference/commands.md#add-remove-and-list.
 
-import { join, posix, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { pendingOf } from '../../pins/approval.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import { countOf } from '../../text/wording.js';
@@ -18,7 +18,7 @@ import {
   withUsage,
 } from '../program.js';
 import { collectVariable } from '../stdio.js';
-import { type AddCommandPorts, type AddOptions, addTo, type StdioCommand } from './add-by-kind.js';
+import { type AddCommandPorts, type AddOptions, addTo, type StdioCommand, stdioLine } from './add-by-kind.js';
 import { type Added, shown } from './add-server.js';
 import { type ExistingConfiguration, readConfiguration } from './configuration.js';
 import { resourceOf, type ServerAnswers, serverPaths } from './drafts.js';
@@ -145,11 +145,6 @@ function printNext(
   io.stdout(
     `\nNext:\n${steps.join('')}A running gateway serves it at ${resourceOf(outline.publicUrl, name)} within two seconds.\n`,
   );
-}
-
-function stdioLine(config: string, folder: string, io: CliIo): string {
-  const file = shown(join(folder, posix.dirname(config), STDIO_FILE), io);
-  return commandLine(io, ['stdio', '--config', file]);
 }
 
 export function addCommand(io: CliIo, ports: AddCommandPorts): Command {

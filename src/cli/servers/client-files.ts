@@ -119,7 +119,13 @@ export function readClientFile(text: string): ClientFile {
   }
   const root = spanOfRoot(plain);
   if (root === undefined) return { error: 'it is JSON, but no object' };
-  const servers = [...sectionsIn(plain, root), ...projectsIn(plain, root)];
+  // The settings of VS Code have them in a member `mcp`.
+  const settings = membersOf(plain, root).filter(({ name }) => name === 'mcp');
+  const servers = [
+    ...sectionsIn(plain, root),
+    ...settings.flatMap(({ value }) => sectionsIn(plain, value)),
+    ...projectsIn(plain, root),
+  ];
   if (servers.length === 0) return { error: 'it has no servers under "mcpServers" or "servers"' };
   return { servers: withoutDuplicates(servers) };
 }
@@ -133,12 +139,11 @@ function membersOf(text: string, span: Span) {
   return text[span.start] === '{' ? memberSpans(text, span) : [];
 }
 
-/** The servers of an object: of its own members, and of its member `mcp`, as in the settings of VS Code. */
+/** The servers that stand in an object itself. */
 function sectionsIn(text: string, object: Span, project?: string): readonly ClientServer[] {
   const members = membersOf(text, object);
   const inputs = inputsIn(text, members.find(({ name }) => name === 'inputs')?.value);
   return members.flatMap(({ name, value }) => {
-    if (name === 'mcp') return sectionsIn(text, value, project);
     if (!SECTIONS.has(name)) return [];
     return membersOf(text, value).map((member) =>
       readServer(member.name, text.slice(member.value.start, member.value.end), inputs, project),

@@ -7,7 +7,7 @@ import { relative, resolve, sep } from 'node:path';
 import { decodeUtf8 } from '../../config/files.js';
 import { countOf, describeReadError } from '../../text/wording.js';
 import { type CliIo, commandLine, didYouMean, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED, UsageError } from '../program.js';
-import { type AddCommandPorts, type AddOptions, addTo } from './add-by-kind.js';
+import { type AddCommandPorts, type AddOptions, addTo, stdioLine } from './add-by-kind.js';
 import { MAX_CLIENT_FILE_BYTES, readClientFile } from './client-files.js';
 import { type ExistingConfiguration, readConfiguration } from './configuration.js';
 import { type ImportedServer, type ImportPlan, planImport, visible } from './import-plan.js';
@@ -35,7 +35,7 @@ export async function runImport(options: ImportOptions, io: CliIo, ports: AddCom
   const added = await addAll(chosen, options, configuration, io, ports);
   if (added.length === 0) return EXIT_FAILED;
   const code = await ports.validate(configuration.outline.file);
-  io.stdout(nextText(added, options, io));
+  io.stdout(nextText(added, options, configuration, io));
   return added.length < chosen.servers.length ? EXIT_FAILED : code;
 }
 
@@ -195,7 +195,12 @@ async function addAll(
 }
 
 /** What to do next; the last line is about the source. */
-function nextText(added: readonly ImportedServer[], { from, config }: ImportOptions, io: CliIo): string {
+function nextText(
+  added: readonly ImportedServer[],
+  { from, config }: ImportOptions,
+  { layout, folder }: ExistingConfiguration,
+  io: CliIo,
+): string {
   const variables = [...new Set(added.flatMap((one) => one.variables))].filter((name) => io.env[name] === undefined);
   const steps = [
     ...(variables.length === 0
@@ -203,7 +208,7 @@ function nextText(added: readonly ImportedServer[], { from, config }: ImportOpti
       : [[`set ${variables.join(', ')} where the gateway and the adapter run`, undefined] as const]),
     ['read the policies and what is pending', commandLine(io, ['pin', 'diff', '-c', config])] as const,
     ...(added.some(({ command }) => command !== undefined)
-      ? [['start the adapter', commandLine(io, ['stdio', '--config', 'stdio.yaml'])] as const]
+      ? [['start the adapter', stdioLine(layout.config, folder, io)] as const]
       : []),
   ];
   const lines = steps.map(([what, line], at) => `${at + 1}. ${what}${line === undefined ? '' : `:\n   ${line}`}\n`);

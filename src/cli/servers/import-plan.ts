@@ -3,7 +3,8 @@
 // Pure: nothing is written, started or asked. docs/reference/commands.md#add---from.
 
 import { isAbsolute } from 'node:path';
-import { findSecrets, isSecretName } from '../../inspection/detectors/secrets.js';
+import { hasRandomWindow } from '../../inspection/detectors/randomness.js';
+import { findSecrets, isSecretName, mayNameSecret } from '../../inspection/detectors/secrets.js';
 import { escapeForTerminal, makeVisible, quoteForShell } from '../../text/escaping.js';
 import { HTTP_SSE } from '../dev-target.js';
 import { type ClientServer, type ClientValue, OddServer, variableFor } from './client-files.js';
@@ -77,6 +78,8 @@ type HttpServer = Extract<ClientServer, { readonly kind: 'http' }>;
 type StdioServer = Extract<ClientServer, { readonly kind: 'stdio' }>;
 
 const CLIENT_VARIABLE = /\$\{[^}]{1,128}\}/;
+/** Its default may be a secret. */
+const shownVariable = (variable: string): string => visible(variable.replace(/:-.*\}$/s, ':-…}'));
 
 function planUrl({ url, isSse, headers }: HttpServer, name: string): Planned {
   const { plain, user } = splitUser(url);
@@ -88,23 +91,41 @@ function planUrl({ url, isSse, headers }: HttpServer, name: string): Planned {
   }
   const [header] = all;
   const kept = { url: plain, shown: visible(plain), transport: isSse ? HTTP_SSE : undefined };
-  if (header === undefined) return { ...kept, notes: [], variables: [], hasSecrets: false };
+  const notes = notesOnUrl(plain);
+  if (header === undefined) return { ...kept, notes, variables: [], hasSecrets: false };
   const [field, value] = header;
   if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/.test(field))
     throw new OddServer(`${visible(field)} is no name of a header`);
   return {
     ...kept,
     header: { name: field, from: headerSource(value, name) },
-    notes: [noteOf(`header ${field}`, value, `secrets/${name}-header`)],
+    notes: [...notes, noteOf(`header ${field}`, value, `secrets/${name}-header`)],
     variables: value.kind === 'variable' ? [value.variable] : [],
     hasSecrets: value.kind === 'text',
   };
 }
 
+/** What a person cannot see of a URL, or should know of it. */
+function notesOnUrl(url: string): readonly string[] {
+  const { hostname, pathname } = new URL(url);
+  return [
+    ...(/[^ -~]/.test(url) ? [`its host is ${visible(hostname)}`] : []),
+    ...(pathname.split('/').some(looksRandom)
+      ? ['its path has a part that may be a secret, and that will stand in the gateway file']
+      : []),
+  ];
+}
+
+/** A text as long as a key that has neither words nor patterns. */
+function looksRandom(text: string): boolean {
+  return text.length >= 16 && hasRandomWindow(text, 16, { vocabulary: 'strict', unexplained: 6 });
+}
+
 /** A URL without its user, who is sent in a header (RFC 7617). */
 function splitUser(url: string): { readonly plain: string; readonly user?: ClientValue } {
   const [variable] = CLIENT_VARIABLE.exec(url) ?? [];
-  if (variable !== undefined) throw new OddServer(`its URL has ${visible(variable)}, which only the client knows`);
+  if (variable !== undefined)
+    throw new OddServer(`its URL has ${shownVariable(variable)}, which only the client knows`);
   if (!URL.canParse(url)) throw new OddServer('its URL is not valid');
   const parsed = new URL(url);
   const { username, password } = parsed;
@@ -130,9 +151,9 @@ function headerSource(value: ClientValue, name: string): ServerHeader['from'] {
   return { file: `secrets/${name}-header`, value: value.text };
 }
 
-function noteOf(what: string, value: ClientValue, file: string): string {
+function noteOf(what: string, value: ClientValue, file: string, shown = ''): string {
   return value.kind === 'text'
-    ? `${visible(what)} goes to ${file}`
+    ? `${visible(what)}${shown} goes to ${file}`
     : `${visible(what)} is read from ${value.variable}, which has to be set: ${visible(value.why)}`;
 }
 
@@ -148,7 +169,8 @@ function decode(text: string): string {
 function secretInUrl(url: string): string | undefined {
   const parameters = [...new URL(url).searchParams];
   const named = parameters.find(
-    ([name, value]) => value !== '' && (isSecretName(name) || findSecrets(value, name).length > 0),
+    ([name, value]) =>
+      value !== '' && (isSecretName(name) || findSecrets(value, name).length > 0 || looksRandom(value)),
   );
   if (named !== undefined) return `in the parameter ${visible(named[0])}`;
   return findSecrets(url).length > 0 ? 'in it' : undefined;
@@ -169,11 +191,34 @@ function planCommand({ command, env, cwd }: StdioServer, name: string): Planned 
     shown: visible(moved.command.map(quoteForShell).join(' ')),
     notes: [
       ...(cwd === undefined ? [] : [`it runs in ${visible(cwd)}`]),
-      ...values.map(([variable, value]) => noteOf(variable, value, `secrets/${name}.${variable}`)),
+      ...values.map(([variable, value]) =>
+        noteOf(variable, value, `secrets/${name}.${variable}`, shownValue(variable, value)),
+      ),
     ],
     variables: values.flatMap(([, value]) => (value.kind === 'variable' ? [value.variable] : [])),
     hasSecrets: values.some(([, value]) => value.kind === 'text'),
   };
+}
+
+/** Variables that decide which program runs and what it loads or contacts. */
+const STEERING =
+  /^(?:PATH|HOME|IFS|ENV|SHELL|BASH_ENV|PROMPT_COMMAND|XDG_.*|NODE_.*|npm_config_.*|(?:LD|DYLD|PYTHON|UV|PIP|GIT|DENO|BUN|PERL5?|RUBY|GEM|BUNDLE|GO|CARGO|DOCKER|SSL)_?.*|.*_PROXY|(?:_|JDK_)?JAVA_.*)$/i;
+const LEADS_TO = /^(?:[-./~]|[A-Za-z]:\\|[a-z][a-z0-9+.-]*:)/i;
+
+/**
+ * The value of a variable that steers a program, for a person who says yes to it.
+ * @throws OddServer where a value that has to be seen holds a secret.
+ */
+function shownValue(variable: string, value: ClientValue): string {
+  if (value.kind !== 'text') return '';
+  const { text } = value;
+  const isSecret = isSecretName(variable) || findSecrets(text, variable).length > 0 || URL_PASSWORD.test(text);
+  if (!STEERING.test(variable)) return LEADS_TO.test(text) && !isSecret ? ` (${visible(text)})` : '';
+  if (!isSecret) return ` (${visible(text)})`;
+  if (isSecretName(variable)) return '';
+  throw new OddServer(
+    `${visible(variable)} decides what its program loads or contacts, and its value holds a secret that cannot be shown; take the secret out of it in a copy of the file`,
+  );
 }
 
 function sourceOf(value: ClientValue): SecretSource {
@@ -185,7 +230,7 @@ function checkWord(argv: readonly string[], at: number, env: ReadonlyMap<string,
   const [variable] = CLIENT_VARIABLE.exec(argv[at] ?? '') ?? [];
   if (variable !== undefined && !env.has(variable.slice(2, -1)))
     throw new OddServer(
-      `${place} has ${visible(variable)}, which only the client knows; write the value in a copy of the file`,
+      `${place} has ${shownVariable(variable)}, which only the client knows; write the value in a copy of the file`,
     );
   if (isSecretAt(argv, at))
     throw new OddServer(
@@ -193,20 +238,36 @@ function checkWord(argv: readonly string[], at: number, env: ReadonlyMap<string,
     );
 }
 
+const URL_PASSWORD = /\b[a-z][a-z0-9+.-]*:\/\/[^/?#@\s:]*:[^/?#@\s]+@/i;
+const HEADER_OPTION = /^(?:H|headers?)$/;
+
 /** Whether a word is a secret by its form, by the option before it, or behind its own sign. */
 function isSecretAt(argv: readonly string[], at: number): boolean {
   const word = argv[at] ?? '';
-  if (findSecrets(word).length > 0) return true;
+  if (findSecrets(word).length > 0 || URL_PASSWORD.test(word)) return true;
+  const before = argv[at - 1] ?? '';
   const [, option, value] = /^-{0,2}([A-Za-z][\w.-]*)=(.+)$/s.exec(word) ?? [];
-  if (option !== undefined && value !== undefined && isSecretFor(option, value)) return true;
-  const before = /^-{1,2}([A-Za-z][\w.-]*)$/.exec(argv[at - 1] ?? '')?.[1];
-  return before !== undefined && !word.startsWith('-') && isSecretFor(before, word);
+  if (option !== undefined && value !== undefined && isSecretBehind(option, value)) return true;
+  const named = /^-{1,2}([A-Za-z][\w.-]*)$/.exec(before)?.[1];
+  return named !== undefined && !/^(?:--|-.$)/.test(word) && isSecretBehind(named, word);
 }
+
+function isSecretBehind(option: string, value: string): boolean {
+  return HEADER_OPTION.test(option) ? isSecretHeader(value) : isSecretFor(option, value);
+}
+
+function isSecretHeader(line: string): boolean {
+  const [, field = ''] = /^([\w-]+)\s*:\s*\S/.exec(line) ?? [];
+  return /^(?:proxy-)?authorization$/i.test(field) || mayNameSecret(field) || isSecretName(field.replaceAll('-', '_'));
+}
+
+/** The path of a file, as opposed to a key that begins with a slash. */
+const PLAIN_PATH = /^(?:[~.]{1,2}\/|(?=\/(?:.+\/|.*\.)))[\w./@ -]*$/;
 
 /** What follows an option called after a secret is one, but for the path of a file or the name of a variable. */
 function isSecretFor(option: string, value: string): boolean {
   if (findSecrets(value, variableFor(option)).length > 0) return true;
-  return isSecretName(option.replaceAll('-', '_')) && !/^(?:[~.]{0,2}\/|\$|https?:)/.test(value) && value.length > 0;
+  return isSecretName(option.replaceAll('-', '_')) && !PLAIN_PATH.test(value) && !/^(?:\$|https?:|$)/.test(value);
 }
 
 const CONTAINER_TOOLS = /(?:^|\/)(?:docker|podman|nerdctl)$/;

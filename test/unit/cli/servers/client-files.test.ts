@@ -33,6 +33,9 @@ describe('[C-29] the file of a client', () => {
     expect(names({ mcpServers: { desktop: { command: 'x' }, cursor: url } })).toEqual(['desktop', 'cursor']);
     expect(names({ servers: { code: url }, inputs: [] })).toEqual(['code']);
     expect(names({ 'editor.fontSize': 12, mcp: { servers: { settings: url } } })).toEqual(['settings']);
+    expect(readClientFile(`${'{"mcp":'.repeat(20_000)}{}${'}'.repeat(20_000)}`)).toMatchObject({
+      error: expect.any(String),
+    });
     expect(names({ mcpServers: { user: url }, projects: { '/srv': { mcpServers: { local: url } } } })).toEqual([
       'user',
       'local',
@@ -141,7 +144,16 @@ describe('[C-29] the plan of a server', () => {
       [{ command: 'npx', args: ['server', `postgres://app:${key}@db/app`] }, 'argument 2 holds a secret'],
       [{ command: 'npx', args: ['${workspaceFolder}/server'] }, 'argument 1 has ${workspaceFolder}'],
       [{ command: 'npx', args: ['--key', '${input:key}'] }, 'argument 2 has ${input:key}'],
+      [{ command: 'npx', args: ['server', `--secret-key=/${key}`] }, 'argument 2 holds a secret'],
+      [{ command: 'npx', args: ['server', '--password', `-${key}`] }, 'argument 3 holds a secret'],
+      [{ command: 'npx', args: ['server', '--header', 'X-API-Key: house'] }, 'argument 3 holds a secret'],
+      [{ command: 'npx', args: ['server', '--header=Authorization: Bearer house'] }, 'argument 2 holds a secret'],
+      [{ command: 'npx', args: ['server', 'postgresql://app:app@db/app'] }, 'argument 2 holds a secret'],
+      [{ command: 'npx', args: [`\${KEY:-${key}}`] }, 'argument 1 has ${KEY:-…}'],
+      [{ url: `https://a.example/\${KEY:-${key}}` }, 'its URL has ${KEY:-…}'],
+      [{ command: 'x', env: { npm_config_registry: `https://a:${key}@b.example` } }, 'npm_config_registry decides'],
       [{ url: `https://a.example/mcp?api_key=${key}` }, 'a secret in the parameter api_key'],
+      [{ url: `https://a.example/mcp?k=${key}` }, 'a secret in'],
       [{ url: 'https://a.example/mcp', headers: { A: 'b', C: 'd' } }, 'it has 2 headers (A, C)'],
       [{ url: 'ftp://a.example' }, 'must be https or http'],
       [{ command: 'x', cwd: 'sub' }, 'its "cwd" is sub'],
@@ -151,9 +163,47 @@ describe('[C-29] the plan of a server', () => {
       expect(why).toContain(place);
       expect(why).not.toContain(key);
     }
-    expect(
-      planOf({ command: 'npx', args: ['server', '--token-file', '/run/token', '--max-tokens', '8000'] }),
-    ).toMatchObject({ name: 'tools' });
+    for (const args of [
+      ['server', '--token-file', '/run/token', '--max-tokens', '8000'],
+      [
+        '--password',
+        '/run/secrets/db',
+        '--secret=~/key',
+        '--token',
+        '--port',
+        '-v',
+        'https://a.example/b?page=overview',
+      ],
+      ['mcp-remote', 'https://a.example/mcp', '--header', 'X-Region: europe-west', 'postgresql://db/app', 'a@b:c'],
+    ])
+      expect(planOf({ command: 'npx', args })).toMatchObject({ name: 'tools' });
+  });
+
+  it('shows each value that decides what is loaded, and the parts of a URL that mislead', () => {
+    const env = {
+      NODE_OPTIONS: '--require=/tmp/a.js',
+      npm_config_registry: 'https://b.example',
+      PATH: '/tmp\u200b',
+      A: '1',
+    };
+    expect(planOf({ command: 'npx', env: { ...env, PLUGIN: './c.js' } })).toMatchObject({
+      notes: [
+        'NODE_OPTIONS (--require=/tmp/a.js) goes to secrets/tools.NODE_OPTIONS',
+        'npm_config_registry (https://b.example) goes to secrets/tools.npm_config_registry',
+        'PATH (/tmp\\u{200b}) goes to secrets/tools.PATH',
+        'A goes to secrets/tools.A',
+        'PLUGIN (./c.js) goes to secrets/tools.PLUGIN',
+      ],
+    });
+    expect(planOf({ url: 'https://\u0430pple.example/mcp' })).toMatchObject({
+      notes: ['its host is xn--pple-43d.example'],
+    });
+    expect(planOf({ url: `https://a.example/s/${makeSecret()}/mcp` })).toMatchObject({
+      notes: ['its path has a part that may be a secret, and that will stand in the gateway file'],
+    });
+    expect(planOf({ url: 'https://a.example/v1/organisation-settings/mcp?region=europe-west' })).toMatchObject({
+      notes: [],
+    });
   });
 
   it('shows what cannot be seen', () => {

@@ -219,11 +219,11 @@ describe('[C-26] init', () => {
     expect(scoped.out).toContain('only through the client scope a:b,');
   });
 
-  it('adds to a .gitignore what is missing there, once', async () => {
-    await writeFile(join(folder, '.gitignore'), 'node_modules\n/secrets/');
+  it('adds to a .gitignore what is missing there or taken back, once', async () => {
+    await writeFile(join(folder, '.gitignore'), '/secrets/\n!/secrets/\nnode_modules');
     await run(FLAGS);
     expect(await read('.gitignore')).toBe(
-      'node_modules\n/secrets/\n/audit-*.jsonl*\n/audit.jsonl*\n/audit.lock-counters*\n/audit.*.position*\n',
+      '/secrets/\n!/secrets/\nnode_modules\n/secrets/\n/audit-*.jsonl*\n/audit.jsonl*\n/audit.lock-counters*\n/audit.*.position*\n',
     );
   });
 });
