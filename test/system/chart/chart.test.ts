@@ -153,7 +153,6 @@ describe.concurrent('the chart', () => {
     ['the default audit file', [...gatewayFile('audit: {}')], 'where nothing can be written'],
     ['a console that does not open', ['--set', 'admin.enabled=true'], 'gateway.yaml has no admin'],
     ['no gateway file', ['--set-json', 'config={"gateway.yaml":null,"a.yaml":"x"}'], 'config has no gateway.yaml'],
-    ['no rules', ['--set', 'metrics.prometheusRule.enabled=true'], 'there are no rules'],
     ['no dashboards', ['--set', 'metrics.dashboards.enabled=true'], 'there are none'],
     ['a route without a gateway', ['--set', 'httpRoute.enabled=true'], '/httpRoute/parentRefs'],
     [
@@ -453,6 +452,7 @@ audit: {sinks: [{type: file, path: /var/lib/sallyport/audit.jsonl}]}
     const copy = await mkdtemp(join(tmpdir(), 'sallyport-chart-'));
     try {
       await cp(CHART, copy, { recursive: true });
+      await rm(join(copy, 'files'), { recursive: true });
       for (const folder of ['prometheus', 'grafana']) await mkdir(join(copy, 'files', folder), { recursive: true });
       const group = {
         name: 'theirs',
