@@ -3,7 +3,7 @@
 // are checked without running them.
 
 import { randomBytes } from 'node:crypto';
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { access, cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -163,11 +163,12 @@ describe('the other services of compose.yaml', () => {
   it('[IN-05] are read by podman-compose, and want the secrets that are in no file', async () => {
     const cwd = await mkdtemp(join(folder, 'plain-'));
     await cp(join(ROOT, 'compose.yaml'), join(cwd, 'compose.yaml'));
-    const refused = await runCompose(['config'], { cwd });
+    const shownBy = ['--profile', 'monitoring', 'config'];
+    const refused = await runCompose(shownBy, { cwd });
     expect(refused.code).not.toBe(0);
     expect(refused.stderr).toContain('docs/guides/install.md');
     const env = { SALLYPORT_KEY: 'k', DEMO_PASSWORD: 'p' };
-    const shown = parse((await runCompose(['config'], { cwd, env })).stdout) as Compose;
+    const shown = parse((await runCompose(shownBy, { cwd, env })).stdout) as Compose;
     expect(Object.keys(shown.services).sort()).toEqual(Object.keys(compose.services).sort());
     // Whatever is not the owner of the network namespace shares it.
     const { 'demo-server': owner, ...others } = compose.services;
@@ -181,6 +182,21 @@ describe('the other services of compose.yaml', () => {
     const { scrape_configs: jobs } = parse(await readFile(file, 'utf8'));
     const ops = parse(gatewayText).listeners.ops;
     expect(jobs[0].static_configs[0].targets).toEqual([`${ops.host}:${ops.port}`]);
+  });
+
+  it('[IN-05] mount the rules and the dashboards where Prometheus and Grafana look for them', async () => {
+    const mountsOf = (name: string) =>
+      new Map((compose.services[name]?.volumes ?? []).map((volume) => volume.split(':') as [string, string]));
+    const read = async (file: string) => parse(await readFile(join(ROOT, 'config/compose', file), 'utf8'));
+    const mounted = [...mountsOf('prometheus'), ...mountsOf('grafana')].map(([path]) => join(ROOT, path));
+    await Promise.all(mounted.map((path) => access(path)));
+    const { rule_files: rules } = await read('prometheus.yaml');
+    expect(rules).toEqual([`${mountsOf('prometheus').get('./config/prometheus')}/*.rules.yaml`]);
+    const { providers } = await read('grafana/dashboards.yaml');
+    expect(providers[0].options.path).toBe(mountsOf('grafana').get('./config/grafana'));
+    const { datasources } = await read('grafana/datasources.yaml');
+    expect(datasources[0].url).toBe('http://127.0.0.1:9090');
+    expect(compose.services['prometheus']?.command?.join()).toContain(':9090');
   });
 
   it('[IN-05] have a realm that fits the gateway and holds no secret', async () => {

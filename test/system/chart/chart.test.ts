@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -18,7 +17,6 @@ import {
   type Resource,
   refusal,
   template,
-  templateOf,
   valueSets,
   workloadOf,
 } from './rendering.js';
@@ -153,7 +151,6 @@ describe.concurrent('the chart', () => {
     ['the default audit file', [...gatewayFile('audit: {}')], 'where nothing can be written'],
     ['a console that does not open', ['--set', 'admin.enabled=true'], 'gateway.yaml has no admin'],
     ['no gateway file', ['--set-json', 'config={"gateway.yaml":null,"a.yaml":"x"}'], 'config has no gateway.yaml'],
-    ['no dashboards', ['--set', 'metrics.dashboards.enabled=true'], 'there are none'],
     ['a route without a gateway', ['--set', 'httpRoute.enabled=true'], '/httpRoute/parentRefs'],
     [
       'a path that nobody strips',
@@ -448,30 +445,20 @@ audit: {sinks: [{type: file, path: /var/lib/sallyport/audit.jsonl}]}
     expect(Number(size) * 2 ** 30).toBeGreaterThan(Number(retained) * secondsADay * callsPerSecond * bytesPerCall);
   });
 
-  it('[R-05] takes rules and dashboards from its files, and adds those of the values', async () => {
-    const copy = await mkdtemp(join(tmpdir(), 'sallyport-chart-'));
-    try {
-      await cp(CHART, copy, { recursive: true });
-      await rm(join(copy, 'files'), { recursive: true });
-      for (const folder of ['prometheus', 'grafana']) await mkdir(join(copy, 'files', folder), { recursive: true });
-      const group = {
-        name: 'theirs',
-        rules: [{ alert: 'Down', expr: 'up == 0', annotations: { text: '{{ $value }}' } }],
-      };
-      await writeFile(join(copy, 'files/prometheus/rules.yaml'), JSON.stringify({ groups: [group] }));
-      await writeFile(join(copy, 'files/grafana/overview.json'), '{"title": "{{ overview }}"}\n');
-      const resources = await templateOf(
-        copy,
-        ...['--set', 'metrics.prometheusRule.enabled=true,metrics.dashboards.enabled=true'],
-        ...['--set-json', 'metrics.prometheusRule.groups=[{"name":"mine","rules":[]}]'],
-      );
-      expect(find(resources, 'PrometheusRule')['spec'].groups).toEqual([group, { name: 'mine', rules: [] }]);
-      expect(find(resources, 'ConfigMap', 'edge-dashboard-overview')['data']).toEqual({
-        'overview.json': '{"title": "{{ overview }}"}\n',
-      });
-    } finally {
-      await rm(copy, { recursive: true, force: true });
+  it('[R-05] takes rules and dashboards from its files as they are, and adds those of the values', async () => {
+    const resources = await template(
+      ...['--set', 'metrics.prometheusRule.enabled=true,metrics.dashboards.enabled=true'],
+      ...['--set-json', 'metrics.prometheusRule.groups=[{"name":"mine","rules":[]}]'],
+      ...['--set-json', 'metrics.dashboards.files={"mine.json":"{}"}'],
+    );
+    const rules = parse(await readFile(join(CHART, 'files/prometheus/sallyport.rules.yaml'), 'utf8'));
+    expect(find(resources, 'PrometheusRule')['spec'].groups).toEqual([...rules.groups, { name: 'mine', rules: [] }]);
+    for (const file of await readdir(join(CHART, 'files/grafana'))) {
+      const text = await readFile(join(CHART, 'files/grafana', file), 'utf8');
+      const map = find(resources, 'ConfigMap', `edge-dashboard-${file.replace('.json', '')}`);
+      expect(JSON.parse(map['data'][file])).toEqual(JSON.parse(text));
     }
+    expect(find(resources, 'ConfigMap', 'edge-dashboard-mine')['data']).toEqual({ 'mine.json': '{}\n' });
   });
 
   it('[R-05] routes callers to the host of publicUrl where no other is named', async () => {

@@ -1,28 +1,19 @@
-// What the alerting rules of config/prometheus promise besides their expressions, which test/system/alerts.test.ts
+// What the alerting rules of config/prometheus promise besides their expressions, which test/system/monitoring/alerts.test.ts
 // tries: a section of the runbook for each, names of metrics that exist, and every reason that is a failure.
 
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
 import { REASONS } from '../../../src/policy/reasons.js';
 import { METRICS } from '../../../src/telemetry/metric-table.js';
+import { alertingRules, RULES } from '../../system/monitoring/rules.js';
 
 const ROOT = join(import.meta.dirname, '../../..');
-const RULES = 'config/prometheus/sallyport.rules.yaml';
 const COPY = 'helm/files/prometheus/sallyport.rules.yaml';
 const RUNBOOK = 'docs/guides/runbook.md';
 
-type Rule = {
-  readonly alert: string;
-  readonly expr: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
-};
-
-const text = await readFile(join(ROOT, RULES), 'utf8');
-const { groups } = parse(text) as { groups: readonly { rules: readonly Rule[] }[] };
-const rules = groups.flatMap((group) => group.rules);
+const text = await readFile(RULES, 'utf8');
+const rules = await alertingRules();
 
 describe('the alerting rules', () => {
   it('[R-19] have a section of the runbook each, in their order, and no section is without an alert', async () => {
@@ -48,7 +39,7 @@ describe('the alerting rules', () => {
       Object.entries(METRICS).map(([name, { labels }]) => [name, labels]),
     );
     const used = rules.flatMap(({ expr }) => [
-      ...expr.matchAll(/\b((?:sallyport|mcp)_\w+?)(?:_bucket)?(?:\{([^}]*)\})?(?![\w{])/g),
+      ...expr.matchAll(/\b((?:sallyport|mcp)_\w+?)(?:_(?:bucket|count))?(?:\{([^}]*)\})?(?![\w{])/g),
     ]);
     expect(used.length).toBeGreaterThan(rules.length);
     for (const [, name = '', matchers = ''] of used) {

@@ -1,20 +1,13 @@
 // The alerting rules of config/prometheus, by Prometheus' own test of rules: each alert fires on series that mean what it
 // says, with its text, and does not on series that are close to that.
 
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { parse, stringify } from 'yaml';
-import { must, run } from './programs.js';
-
-const RULES = join(import.meta.dirname, '../../config/prometheus/sallyport.rules.yaml');
-
-type Rule = {
-  readonly alert: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
-};
+import { stringify } from 'yaml';
+import { must, run } from '../programs.js';
+import { type AlertingRule, alertingRules, RULES } from './rules.js';
 
 /** Values a minute apart, as promtool writes them, by series. */
 type Series = Readonly<Record<string, string>>;
@@ -163,6 +156,43 @@ const CASES: Readonly<Record<string, Case>> = {
     summary: 'a:9464 has had no keys of the issuer corp for 45m 0s',
     at: 45,
   },
+  SallyportIssuerKeysExpired: {
+    ...gauge('sallyport_jwks_expiry_timestamp_seconds', 'issuer="corp"', 60, 9_999),
+    labels: { ...ONE, issuer: 'corp' },
+    summary: 'a:9464 refuses every token of the issuer corp, whose keys are too old',
+  },
+  SallyportIntrospectionFails: {
+    fires: {
+      [of('sallyport_introspection_duration_seconds_count', 'issuer="corp",error_type="unavailable"')]: '0+6x60',
+      [of('sallyport_introspection_duration_seconds_count', 'issuer="corp",error_type=""')]: '0+18x60',
+    },
+    silent: {
+      [of('sallyport_introspection_duration_seconds_count', 'issuer="corp",error_type="unavailable"')]: '0+1x60',
+      [of('sallyport_introspection_duration_seconds_count', 'issuer="corp",error_type=""')]: '0+59x60',
+    },
+    labels: { ...JOB, issuer: 'corp' },
+    summary: '25% of the introspections at corp fail',
+  },
+  SallyportUpstreamTokensFail: {
+    fires: {
+      [of('sallyport_token_request_duration_seconds_count', 'upstream="desk",error_type="unavailable"')]: '0+6x60',
+    },
+    silent: { [of('sallyport_token_request_duration_seconds_count', 'upstream="desk",error_type=""')]: '0+6x60' },
+    labels: { ...JOB, upstream: 'desk' },
+    summary: '100% of the requests for tokens for desk fail',
+  },
+  SallyportCertificateExpiresNow: {
+    ...gauge('sallyport_certificate_expiry_timestamp_seconds', 'use="listener",name="data"', 100_000, 200_000),
+    labels: { ...ONE, use: 'listener', name: 'data' },
+    summary: 'The certificate of a:9464 for listener data expires within two days',
+  },
+  SallyportCertificateExpires: {
+    fires: { [of('sallyport_certificate_expiry_timestamp_seconds', 'use="upstream",name="desk"')]: '800000+0x90' },
+    silent: { [of('sallyport_certificate_expiry_timestamp_seconds', 'use="upstream",name="desk"')]: '1300000+0x90' },
+    labels: { ...ONE, use: 'upstream', name: 'desk' },
+    summary: 'The certificate of a:9464 for upstream desk expires within two weeks',
+    at: 75,
+  },
   SallyportTokensRefused: {
     fires: {
       [of('sallyport_auth_failures_total', 'reason="token-audience"')]: '0+45x60',
@@ -182,10 +212,22 @@ const CASES: Readonly<Record<string, Case>> = {
     labels: ONE,
     summary: 'a:9464 cannot reach the shared store',
   },
+  SallyportStoreSlow: {
+    fires: histogram('sallyport_store_operation_duration_seconds', 'operation="poll"', [0.1, 0.25], 30),
+    silent: histogram('sallyport_store_operation_duration_seconds', 'operation="poll"', [0.05, 0.1], 0),
+    labels: JOB,
+    summary: 'One in a hundred operations of the shared store takes 247ms or more in gateway',
+  },
   SallyportAuditFails: {
     ...failures('sallyport_audit_events_total', 'sink="file",result="lost"'),
     labels: { ...ONE, sink: 'file', result: 'lost' },
     summary: 'a:9464 cannot write audit lines to file: lost',
+  },
+  SallyportAuditSlow: {
+    fires: histogram('sallyport_audit_write_duration_seconds', 'sink="file"', [0.25, 0.5], 30),
+    silent: histogram('sallyport_audit_write_duration_seconds', 'sink="file"', [0.1, 0.25], 0),
+    labels: { ...ONE, sink: 'file' },
+    summary: 'One in a hundred writes of a:9464 to the audit sink file takes 495ms or more',
   },
   SallyportAuditSpaceLow: {
     ...gauge('sallyport_controls', 'control="audit-space",state="degraded"', 1, 0),
@@ -298,7 +340,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
-function testsOf({ alert, labels, annotations }: Rule, given: Case): readonly object[] {
+function testsOf({ alert, labels, annotations }: AlertingRule, given: Case): readonly object[] {
   const inputs = (series: Series) => Object.entries(series).map(([name, values]) => ({ series: name, values }));
   const at = `${given.at ?? 45}m`;
   const fired = {
@@ -317,7 +359,7 @@ function testsOf({ alert, labels, annotations }: Rule, given: Case): readonly ob
 }
 
 /** Rules of their own for each alert: promtool evaluates every rule that it has loaded in every minute. */
-async function writeTest(folder: string, rule: Rule, given: Case): Promise<string> {
+async function writeTest(folder: string, rule: AlertingRule, given: Case): Promise<string> {
   const [rules, test] = [join(folder, `${rule.alert}.rules.yaml`), join(folder, `${rule.alert}.test.yaml`)];
   await writeFile(rules, stringify({ groups: [{ name: 'one', rules: [rule] }] }));
   await writeFile(test, stringify({ rule_files: [rules], evaluation_interval: '1m', tests: testsOf(rule, given) }));
@@ -325,8 +367,7 @@ async function writeTest(folder: string, rule: Rule, given: Case): Promise<strin
 }
 
 it('[R-19] each alert fires on what it says, with its text, and on nothing close to it', async () => {
-  const { groups } = parse(await readFile(RULES, 'utf8')) as { groups: readonly { rules: readonly Rule[] }[] };
-  const rules = groups.flatMap((group) => group.rules);
+  const rules = await alertingRules();
   expect(Object.keys(CASES)).toEqual(rules.map(({ alert }) => alert));
   await must('promtool', ['check', 'rules', RULES]);
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-alerts-'));
