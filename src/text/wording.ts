@@ -123,3 +123,21 @@ export function errorCode(error: unknown): string {
 export function describeReadError(error: unknown): string {
   return READ_ERRORS.get(systemErrorCode(error)) ?? 'cannot be read';
 }
+
+/** Columns of a terminal that every table fits. */
+export const TERMINAL_WIDTH = 80;
+
+/** Words in lines of at most 80 columns, those after the first indented further; a word that is longer is divided. */
+export function wrapText(text: string, indent = '  '): readonly string[] {
+  const lines: string[] = [];
+  let current = indent;
+  const longest = TERMINAL_WIDTH - 2 * Math.max(2, indent.length);
+  for (const word of text.split(' ').flatMap((one) => one.match(new RegExp(`.{1,${longest}}`, 'gu')) ?? [])) {
+    if (current.length > indent.length && current.length + 1 + word.length > TERMINAL_WIDTH) {
+      lines.push(current);
+      current = indent + indent;
+    }
+    current += current.trim() === '' ? word : ` ${word}`;
+  }
+  return [...lines, current];
+}

@@ -247,7 +247,7 @@ describe('a review of what hosts alone are offered', () => {
     await start('stateless', '2s');
     expect(await pin('verify')).toMatchObject({ code: 0, out: 'target: as pinned\n' });
     server.more.push(REDRAWN);
-    const shown = await pin('diff');
+    const shown = await pin('diff', '--details');
     expect([shown.code, shown.out]).toEqual([0, expect.stringContaining('Draws the weather.')]);
     expect(shown.out).not.toContain('Tells the weather');
     expect((await pin('verify')).code).toBe(1);

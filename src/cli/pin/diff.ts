@@ -2,7 +2,7 @@
 // is pending. Write nothing. docs/reference/commands.md: in CI, exit 1 on drift and 2 if it could not be checked.
 
 import { basename, join } from 'node:path';
-import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
+import { type DefinitionFinding, isAbout } from '../../inspection/definitions/scan.js';
 import {
   digestsOffered,
   FIRST_USE_SUFFIX,
@@ -19,7 +19,10 @@ import { isKindRead, type Observed } from '../../pins/last-seen.js';
 import { approvedVersions, type Lock, PIN_KINDS, versionsOf } from '../../pins/lock.js';
 import { findDifferences, formsNotOffered, type ItemDifference, isInformational } from '../../pins/lock-differences.js';
 import { readLock } from '../../pins/lock-reader.js';
+import { type ReviewRow, reviewRow, sortForReview } from '../../pins/review-table.js';
 import { checkSignatures, type SignatureCheck, signatureFileOf } from '../../pins/signature.js';
+import { presentationOf, shownName } from '../../policy/presentation.js';
+import type { JsonObject } from '../../protocol/jsonrpc.js';
 import { escapeForTerminal, isPasteable } from '../../text/escaping.js';
 import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import {
@@ -49,10 +52,20 @@ import {
   scanPins,
   schemaErrorsIn,
 } from './lock-files.js';
+import { reviewTableText } from './review-table.js';
+
+export type PinDiffOptions = PinOptions & {
+  /** Every definition and field in full in place of the table. */
+  readonly details?: boolean;
+};
 
 /** Prints the differences between what upstreams offer and their lock files, what is pending, and what to run next. */
-export async function runPinDiff(options: PinOptions, io: CliIo, ports: PinPorts): Promise<number> {
-  const print = (one: Found): void => printForReview(one, options.config, io, ports);
+export async function runPinDiff(options: PinDiffOptions, io: CliIo, ports: PinPorts): Promise<number> {
+  const print = (one: Found): void => {
+    if (options.details === true) printDetails(one, io);
+    else printTable(one, options.config, io);
+    printForReview(one, options.config, io, ports);
+  };
   const found = await reportDrift(options, print, true, io, ports);
   return found?.isComplete === true ? EXIT_FINE : EXIT_UNCHECKED;
 }
@@ -147,7 +160,9 @@ async function findDrift(options: PinOptions, io: CliIo, ports: PinPorts): Promi
     const notOffered = formsNotOffered(lock, observed, compared.differences);
     const locked = { lock, text, file };
     const reviewed = { pending, notOffered, findings, signatures };
-    upstreams.push({ upstream, ...compared, ...reviewed, ...locked, observed });
+    const presentation = presentationOf(target.settings.tools);
+    const found = { upstream, ...compared, ...reviewed, ...locked, observed };
+    upstreams.push({ ...found, review: reviewRows(found, presentation) });
   }
   const isComplete =
     upstreams.length === targets.length && upstreams.every(({ lock, observed }) => unreadPins(lock, observed) === 0);
@@ -250,7 +265,59 @@ function printStatus(found: Found, io: CliIo): void {
 const HOW_TO_ACCEPT =
   'note: pin approve --all leaves out what has a finding of the tiers block and review; a name approves one with a finding of the tier review, and --accept FINDING any\n';
 
-function printForReview(found: Found, config: string, io: CliIo, ports: PinPorts): void {
+/** A definition that a person has to read, with what it replaces. */
+type Subject = PinDigest & Pick<ReviewRow, 'isChanged' | 'changes'> & { readonly definition: JsonObject | string };
+
+/** What nobody has approved: what differs, what is pending, and what is trusted because it was offered first. */
+function subjectsOf({ differences, pending, firstUse, lock }: Omit<Found, 'review'>): readonly Subject[] {
+  const differing = differences.flatMap(({ kind, name, before, after, afterDefinition, changes }): Subject[] => {
+    if (kind === 'server' || after === undefined || afterDefinition === undefined) return [];
+    return [{ kind, name, digest: after, definition: afterDefinition, isChanged: before !== undefined, changes }];
+  });
+  const isKnown = (one: PinDigest) => differing.some(({ digest, name }) => digest === one.digest && name === one.name);
+  const waiting = pending.flatMap((one): Subject[] => {
+    const pin = pinOf(lock, one);
+    const definition = versionsOf(pin).find(({ sha256 }) => sha256 === one.digest)?.definition;
+    if (definition === undefined || isKnown(one)) return [];
+    return [{ ...one, definition, isChanged: approvedVersions(pin).length > 0, changes: [] }];
+  });
+  const trusted = firstUse.map(
+    ({ kind, name, digest, definition }): Subject => ({
+      kind,
+      name,
+      digest,
+      definition,
+      isChanged: false,
+      changes: [],
+    }),
+  );
+  return [...differing, ...waiting, ...trusted];
+}
+
+function reviewRows(found: Omit<Found, 'review'>, presentation: ReturnType<typeof presentationOf>): Found['review'] {
+  const rows = subjectsOf(found).map((subject) => {
+    const findings = found.findings.filter((one) => isAbout(one, subject));
+    const shownAs = subject.kind === 'tool' ? shownName(presentation, subject.name) : undefined;
+    return reviewRow({ ...subject, findings, shownAs });
+  });
+  return sortForReview(rows);
+}
+
+/** The table, and a line for what has no row because nothing of it is offered. */
+function printTable(found: Found, config: string, io: CliIo): void {
+  const { upstream, review, differences } = found;
+  if (review.length > 0) io.stdout(`${upstream}\n${reviewTableText(review)}`);
+  for (const { kind, name, changes, after } of differences)
+    if (kind === 'server' || after === undefined || after === NO_DIGEST)
+      io.stdout(`${upstream} ${pinLabel({ kind, name })}: ${changes.join(', ')}\n`);
+  printNotOffered(found, io);
+  if (review.length === 0) return;
+  const line = commandLine(io, ['pin', 'diff', '-c', config, upstream, '--details']);
+  io.stderr(`Every definition in full: ${line}\n`);
+}
+
+/** Every difference and every pending definition in full. */
+function printDetails(found: Found, io: CliIo): void {
   const { upstream, differences, pending, lock } = found;
   const isPending = (digest: string | undefined) => pending.some((one) => one.digest === digest);
   for (const difference of differences) {
@@ -265,6 +332,10 @@ function printForReview(found: Found, config: string, io: CliIo, ports: PinPorts
   }
   printNotOffered(found, io);
   printFirstUse(found, true, io);
+}
+
+/** What the scan found, how many definitions wait, and the next command. */
+function printForReview(found: Found, config: string, io: CliIo, ports: PinPorts): void {
   printFindings(found, io);
   printStatus(found, io);
   if (found.findings.some(({ tier }) => tier !== 'note')) io.stderr(HOW_TO_ACCEPT);

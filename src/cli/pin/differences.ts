@@ -18,6 +18,7 @@ import {
 import { sha256Hex } from '../../pins/digest.js';
 import { type Lock, type PinVersion, readLockSource, SECTIONS, versionsOf } from '../../pins/lock.js';
 import type { DriftKind, ItemDifference } from '../../pins/lock-differences.js';
+import type { ReviewRow } from '../../pins/review-table.js';
 import type { SignatureCheck } from '../../pins/signature.js';
 import type { PinKind } from '../../policy/definitions.js';
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
@@ -43,6 +44,8 @@ export type UpstreamDifferences = {
   readonly pending: readonly PinDigest[];
   /** What the scan found in what nobody has approved. */
   readonly findings: readonly DefinitionFinding[];
+  /** What is to be read, with its digest, in the order in which to read it. */
+  readonly review: readonly ReviewRow[];
   /** Whether the lock file is signed as it must be; `undefined` if it need not be. */
   readonly signatures: SignatureCheck | undefined;
 };
@@ -139,6 +142,7 @@ export function differencesJson(found: readonly UpstreamDifferences[], withLines
     notOffered,
     firstUse: firstUse.map(({ definition: _, ...item }) => item),
     findings: one.findings,
+    review: one.review,
     signatures: one.signatures ?? null,
     differences: differences.map((difference) => ({
       kind: difference.kind,

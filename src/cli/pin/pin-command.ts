@@ -192,6 +192,7 @@ export function pinCommand(io: CliIo, ports: PinPorts): Command {
     examples: [
       'sallyport pin fetch -c config/gateway.yaml github --approve --by alex --note "first review"',
       'sallyport pin diff',
+      'sallyport pin diff github --details',
       'sallyport pin verify --format sarif > pins.sarif    # in CI: exit 1 on drift',
       'sallyport pin approve github get_issue list_issues --by alex --note "JIRA-12"',
       'sallyport pin approve github --all    # everything that is pending in the lock file',
@@ -232,12 +233,16 @@ function addChecks(command: Commander, finish: Finish, io: CliIo, ports: PinPort
     },
   ];
   for (const { name, text, run } of checks) {
-    withSharedOptions(command.command(name).argument('[upstream]', 'name of one upstream (default: all with pins)'), io)
+    const added = withSharedOptions(
+      command.command(name).argument('[upstream]', 'name of one upstream (default: all with pins)'),
+      io,
+    )
       .description(text)
-      .addOption(new Option('--format <format>', 'output format').choices([...REPORT_FORMATS]))
-      .action(async (upstream: string | undefined, options: PinFetchOptions) =>
-        finish(await run({ ...options, upstream }, io, ports)),
-      );
+      .addOption(new Option('--format <format>', 'output format').choices([...REPORT_FORMATS]));
+    if (name === 'diff') added.option('--details', 'every definition and field in full in place of the table');
+    added.action(async (upstream: string | undefined, options: PinFetchOptions) =>
+      finish(await run({ ...options, upstream }, io, ports)),
+    );
   }
 }
 

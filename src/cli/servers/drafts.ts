@@ -8,7 +8,7 @@ import { pendingOf } from '../../pins/approval.js';
 import { sha256Hex } from '../../pins/digest.js';
 import { type Lock, type Pin, versionsOf } from '../../pins/lock.js';
 import { isExactPattern } from '../../policy/patterns.js';
-import { isObject } from '../../protocol/jsonrpc.js';
+import { claimsToRead, refersToSecrets } from '../../policy/tool-effect.js';
 import { quoteYaml } from '../../text/escaping.js';
 import { chooseContent } from '../content-choice.js';
 import { scanOwn } from '../pin/lock-files.js';
@@ -226,7 +226,7 @@ function sortTools(lock: Lock | undefined, allow: ServerAnswers['allow']): Tools
   const placeOf = ([name, pin]: readonly [string, Pin]): 'granted' | 'doubtful' | 'listed' => {
     if (allow === 'all') return 'granted';
     if (!isReadOnly(pin)) return 'listed';
-    return speaksOfSecrets(name) || isFound(name) ? 'doubtful' : 'granted';
+    return refersToSecrets(name) || isFound(name) ? 'doubtful' : 'granted';
   };
   const namesAt = (place: ReturnType<typeof placeOf>): readonly string[] =>
     exact.filter((tool) => placeOf(tool) === place).map(([name]) => name);
@@ -238,22 +238,9 @@ function sortTools(lock: Lock | undefined, allow: ServerAnswers['allow']): Tools
   };
 }
 
-/** Words of a tool's name after which a reader should look at what it returns before granting it. */
-const SENSITIVE_WORD =
-  /^(?:env|environ|environment|secrets?|credentials?|creds?|passwords?|passwd|tokens?|keys?|apikeys?|keychain|vault)$/;
-
-/** Whether a name speaks of secrets or of the environment of the server, in snake, kebab or camel case. */
-function speaksOfSecrets(name: string): boolean {
-  const parts = name.replace(/([a-z0-9])([A-Z])/g, '$1 $2').split(/[^A-Za-z0-9]+/);
-  return parts.some((part) => SENSITIVE_WORD.test(part.toLowerCase()));
-}
-
 /** Whether every version of the tool says that it only reads. Absent, the hint is false (MCP, ToolAnnotations). */
 function isReadOnly(pin: Pin): boolean {
-  return versionsOf(pin).every(({ definition }) => {
-    const { annotations } = definition;
-    return isObject(annotations) && annotations['readOnlyHint'] === true;
-  });
+  return versionsOf(pin).every(({ definition }) => claimsToRead(definition));
 }
 
 /** The policy. Without a lock file, or where no tool is granted, its rule is written as a comment. */

@@ -8,6 +8,7 @@ import { isListed } from '../../policy/decide.js';
 import { isExactPattern } from '../../policy/patterns.js';
 import { isObject } from '../../protocol/jsonrpc.js';
 import { escapeForTerminal, toVisibleJson } from '../../text/escaping.js';
+import { wrapText } from '../../text/wording.js';
 import { type AdminApiPorts, type AdminOptions, createSender, withAdminOptions } from '../admin-client.js';
 import { type PinPorts, readLockFile } from '../pin/lock-files.js';
 import { openWorkspace, principalOf, type Workspace, type WorkspacePorts } from '../policy/workspace.js';
@@ -142,9 +143,7 @@ function jsonText(servers: readonly ServerRow[], source: string): string {
   return `${toVisibleJson({ state: source, servers })}\n`;
 }
 
-const WIDTH = 80;
 const MAX_NAME_WIDTH = 27;
-const INDENT = '  ';
 
 /** The table, with the callers that see something below each row, in lines of at most 80 columns. */
 function tableText(rows: readonly ServerRow[], source: string): string {
@@ -153,10 +152,10 @@ function tableText(rows: readonly ServerRow[], source: string): string {
   const hasIssuers = new Set(rows.flatMap(({ who }) => who.map(({ issuer }) => issuer))).size > 1;
   const lines = rows.flatMap((row) => [
     line(row.name, [row.state, row.tools, row.approved, row.pending, row.blocked, driftOf(row)].map(String), width),
-    ...wrap(`who: ${whoText(row, hasIssuers)}`),
-    ...(row.why === undefined ? [] : wrap(`why: ${escapeForTerminal(row.why)}`)),
+    ...wrapText(`who: ${whoText(row, hasIssuers)}`),
+    ...(row.why === undefined ? [] : wrapText(`why: ${escapeForTerminal(row.why)}`)),
   ]);
-  return `${[head, ...lines, '', ...wrap(`State from ${source}.`, '')].join('\n')}\n`;
+  return `${[head, ...lines, '', ...wrapText(`State from ${source}.`, '')].join('\n')}\n`;
 }
 
 function driftOf({ drift }: ServerRow): string {
@@ -183,21 +182,6 @@ function whoText({ who, pending }: ServerRow, hasIssuers: boolean): string {
       return `${group === undefined ? `${at}everybody` : `${at}${escapeForTerminal(group)}`} ${tools}`;
     })
     .join(', ');
-}
-
-/** Words in lines of at most 80 columns; one that is longer is divided. */
-function wrap(text: string, indent = INDENT): readonly string[] {
-  const lines: string[] = [];
-  let current = indent;
-  const longest = WIDTH - 2 * INDENT.length;
-  for (const word of text.split(' ').flatMap((one) => one.match(new RegExp(`.{1,${longest}}`, 'gu')) ?? [])) {
-    if (current.length > indent.length && current.length + 1 + word.length > WIDTH) {
-      lines.push(current);
-      current = indent + indent;
-    }
-    current += current.trim() === '' ? word : ` ${word}`;
-  }
-  return [...lines, current];
 }
 
 export function listCommand(io: CliIo, ports: ListPorts): Command {

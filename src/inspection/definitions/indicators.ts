@@ -4,8 +4,9 @@
 // name of the tool. Also demands that are spread over two sentences: the first names the data, the second says where it
 // goes.
 
+import { CHANGING_VERBS, claimsToRead, GRAVE_VERBS, READING_VERBS } from '../../policy/tool-effect.js';
 import { walkValue } from '../../protocol/json/walk.js';
-import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
+import type { JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
 import { pointerOf } from '../../text/json-members.js';
 import { nearestName } from '../exempt-members.js';
@@ -123,12 +124,16 @@ const seeksContext = sentenceTest('!NEGATION CONTEXT @unabridged your|you|far|co
 const seeksFile = sentenceTest('!NEGATION STORE content|contents|text|output|value');
 const SOUGHT = 'The parameter takes the conversation, instructions, or a file with secrets.';
 
-const CHANGES =
-  /^(?:create|write|update|insert|put|post|set|add|edit|modify|exec|run|move|rename|upload|merge|push)(?:_|-|[A-Z]|$)/;
+const CHANGES = startingWith(CHANGING_VERBS);
 /** What cannot be taken back, or leaves the server. */
-const GRAVE =
-  /^(?:delete|remove|drop|destroy|wipe|purge|send|transfer|pay|execute|deploy|kill|revoke|terminate)(?:_|-|[A-Z]|$)/;
-const READS = /^(?:get|list|read|search|find|fetch|describe|show|count|lookup|view|query)(?:_|-|[A-Z]|$)/;
+const GRAVE = startingWith(GRAVE_VERBS);
+const READS = startingWith(READING_VERBS);
+
+/** Names in snake, kebab or camel case that begin with one of these verbs. */
+function startingWith(verbs: readonly string[]): RegExp {
+  return new RegExp(`^(?:${verbs.join('|')})(?:_|-|[A-Z]|$)`);
+}
+
 /** A part of the name of a scope that allows more than reading. */
 const WIDE_SCOPE =
   /(?:^|[.:/_-])(?:write|admin|delete|manage|full|all|\*|readwrite|root|owner|send|modify)(?:$|[.:/_-])/i;
@@ -144,9 +149,7 @@ export function claimsOf(scanned: ScannedDefinition): readonly UnnamedFinding[] 
 }
 
 function readOnlyClaim({ kind, name }: ScannedDefinition, definition: JsonObject): UnnamedFinding[] {
-  const annotations = definition['annotations'];
-  const isReadOnly = isObject(annotations) && annotations['readOnlyHint'] === true;
-  if (!isReadOnly || !(CHANGES.test(name) || GRAVE.test(name))) return [];
+  if (!claimsToRead(definition) || !(CHANGES.test(name) || GRAVE.test(name))) return [];
   return [
     {
       kind: 'false-annotation',

@@ -105,7 +105,7 @@ describe('[L-97] pin diff and pin verify', () => {
     expect(out).toContain('  the text: description\n    - "Be brief."\n    + "Be long."\n');
     expect(out).toContain('github server: server-version');
     expect(out).toContain('  /version: server-version\n    - "1"\n    + "2"\n');
-    expect((await run('diff')).out).toContain('  /inputSchema/properties/note: input-widened\n');
+    expect((await run('diff --details')).out).toContain('  /inputSchema/properties/note: input-widened\n');
     expect(out).not.toMatch(/[\u200b\u{e0041}]/u);
   });
 
@@ -220,7 +220,7 @@ describe('[L-97] pin diff and pin verify of an upstream that is trusted on first
     );
     expect(out).toContain('github: no drift, 1 not reviewed (trust on first use)');
     expect(out).not.toContain('get_issue');
-    const shown = await run('diff', given);
+    const shown = await run('diff --details', given);
     expect(shown.out).toContain('+ description: Reads one issue.');
     expect(shown.err).toContain('pin fetch');
     const [upstream]: Report = JSON.parse((await run('verify --json', given)).out).upstreams;

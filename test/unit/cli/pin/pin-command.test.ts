@@ -155,7 +155,7 @@ describe('[L-71] pin diff and verify', () => {
   });
 
   it('diff shows the lines, escaped, and does not fail', async () => {
-    const { code, out } = await run('diff', { lock: APPROVED, offers: OFFERS_OTHER });
+    const { code, out } = await run('diff --details', { lock: APPROVED, offers: OFFERS_OTHER });
     expect(code).toBe(0);
     expect(out).toContain(
       '  /description: new-cue, description\n    - "Reads one issue."\n    + "Reads any issue.\\u{7}[2J"\n',
@@ -453,7 +453,7 @@ describe('[L-74] pin diff', () => {
         const { out } = await run(line, { lock, offers: offered });
         expect(out).not.toContain('instructions instructions');
       }
-    expect((await run('diff github', { lock, offers })).out).toContain('github instructions: ');
+    expect((await run('diff github --details', { lock, offers })).out).toContain('github instructions: ');
   });
 
   const NEXT = /^After this review, run: sallyport pin (.*)$/m;
@@ -487,7 +487,7 @@ describe('[L-74] pin diff', () => {
     const fetched = await run(nextOf(drift.err), { lock: APPROVED, offers });
     expect(fetched.err).toBe('To review what is pending, run: sallyport pin diff -c config/gateway.yaml github\n');
     const lock = fetched.text ?? '';
-    const review = await run('diff github', { lock, offers });
+    const review = await run('diff github --details', { lock, offers });
     expect(review.out).toContain(`-> sha256:${digestOf(CLEAN)}), pending\n`);
     expect(review.out).toContain('github: 2 pending approval\n');
     const done = await run(nextOf(review.err), { lock, offers });
@@ -499,7 +499,7 @@ describe('[L-74] pin diff', () => {
   it('shows what is pending, which is no drift', async () => {
     const offers: Observation = { kind: 'observed', observed: observedOf([TOOL, LIST]) };
     const lock = await fetchedLock(offers);
-    const { code, out, err } = await run('diff', { lock, offers, git: 'Kim <kim@example.com>' });
+    const { code, out, err } = await run('diff --details', { lock, offers, git: 'Kim <kim@example.com>' });
     expect(code).toBe(0);
     expect(out).toContain(
       `github tool get_issue: pending (none -> sha256:${digestOf(TOOL)})\n  + description: Reads one issue.\n`,
@@ -512,6 +512,30 @@ describe('[L-74] pin diff', () => {
     expect(json.upstreams[0].pending).toContainEqual({
       ...{ kind: 'tool', name: 'get_issue', digest: digestOf(TOOL) },
     });
+  });
+
+  it('begins with a table in 80 columns, of which --json has the fields', async () => {
+    const writing = toolOf('delete_note', { annotations: { readOnlyHint: true }, title: 'Remove\u001b[2J' });
+    const long = toolOf(`list_${'x'.repeat(100)}`);
+    const offers: Observation = { kind: 'observed', observed: observedOf([OTHER, writing, long, LIST]) };
+    const { out, err } = await run('diff', { lock: APPROVED, offers });
+    const lines = out.split('\n');
+    expect(lines[1]).toMatch(/^NAME +EFFECT +TEXT +FINDINGS +SIZE +STATE$/);
+    expect(lines[2]).toMatch(/^delete_note +writes +1 +1 block +\d+ +new$/);
+    expect(lines[3]).toBe('  contradiction: readOnlyHint says that it only reads, against "delete" in its');
+    expect(out).toMatch(
+      /^get_issue +reads .* changed\n {2}changed: new-cue, description\n {2}-> sha256:[0-9a-f]{64}$/m,
+    );
+    const table = lines.slice(
+      0,
+      lines.findIndex((line) => line.startsWith('notes: ')),
+    );
+    expect(table.filter(({ length }) => length > 80)).toEqual([]);
+    expect(out).not.toContain('\u001b');
+    expect(err).toContain('Every definition in full: sallyport pin diff -c config/gateway.yaml github --details\n');
+    const [first] = JSON.parse((await run('diff --json', { lock: APPROVED, offers })).out).upstreams[0].review;
+    expect(first).toMatchObject({ name: 'delete_note', effect: 'writes', freeText: 1, findings: { block: 1 } });
+    expect(first.notes).toContain('no outputSchema');
   });
 
   it('prints no command that a name of the upstream could change', async () => {
@@ -566,7 +590,8 @@ describe('[CRD-12] what a server calls itself', () => {
 
   it('is drift with another name: shown by diff, failed by verify', async () => {
     const given = { lock, offers: offers({ ...KNOWN, name: 'evil\u001b[2J' }) };
-    const shown = await run('diff', given);
+    const shown = await run('diff --details', given);
+    expect((await run('diff', given)).out).toContain('github server: server\n');
     expect(shown.out).toContain('github server: server (sha256:');
     expect(shown.out).toContain('evil');
     expect(shown.out).not.toContain('\u001b');
