@@ -22,7 +22,7 @@ export function unlessStopping(
   { incoming, record }: Pick<RequestContext, 'incoming' | 'record'>,
   refusal: Refusal,
 ): Refusal {
-  const { reason, isUnsent = record.decision.action !== 'forwarded' } = refusal.deny;
+  const { reason, isUnsent = record.decision.action === 'refused' } = refusal.deny;
   const isOfUpstream = REASONS[reason].stage === 'forward';
   return isOfUpstream && incoming.shutdown?.isCut === true ? refuseWith('gateway-stopping', { isUnsent }) : refusal;
 }

@@ -18,7 +18,7 @@ export type StreamRegistry = {
   reserve(upstream: string, principal: Principal): StreamReservation | undefined;
   /** Announces on every stream of an upstream that a list changed. */
   announce(upstream: string, method: string): void;
-  /** Ends every stream, and one on which responses come as soon as none is waited for. */
+  /** Ends every stream, also those opened later, and one on which responses come as soon as none is waited for. */
   endAll(): void;
   size(): number;
 };
@@ -31,6 +31,8 @@ export function createStreamRegistry(emit: Emit, loopScheduler: LoopScheduler): 
   const quota = createQuota({ total: MAX_STREAMS, perOwner: MAX_STREAMS_A_CALLER });
   /** The changes that are being announced in slices, and whether they came again meanwhile. */
   const underWay = new Map<string, boolean>();
+  let haveAllEnded = false;
+  const endStream = (stream: OpenStream): void => (stream.endWhenIdle ?? stream.end)();
 
   /** An upstream may change something every second, which takes less time than telling ten thousand streams. */
   async function announceInSlices(upstream: string, method: string, streams: readonly OpenStream[]): Promise<void> {
@@ -68,6 +70,8 @@ export function createStreamRegistry(emit: Emit, loopScheduler: LoopScheduler): 
           stream = opened;
           open.set(opened, upstream);
           emit('streaming', { upstream, delta: 1 });
+          // It waited for its upstream when the others were ended.
+          if (haveAllEnded) endStream(opened);
         },
         release() {
           if (isReleased) return;
@@ -79,7 +83,8 @@ export function createStreamRegistry(emit: Emit, loopScheduler: LoopScheduler): 
     },
     announce,
     endAll() {
-      for (const stream of [...open.keys()]) (stream.endWhenIdle ?? stream.end)();
+      haveAllEnded = true;
+      for (const stream of [...open.keys()]) endStream(stream);
     },
     size: () => quota.used,
   };

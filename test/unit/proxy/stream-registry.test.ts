@@ -38,6 +38,20 @@ describe('the registry of streams', () => {
     expect(registry.size()).toBe(0);
   });
 
+  it('[E-43] ends what is opened after all streams were ended', () => {
+    const registry = createStreamRegistry(() => undefined, UNSCHEDULED);
+    const ended: string[] = [];
+    const announce = () => undefined;
+    const [first, second, third] = [1, 2, 3].map(() => registry.reserve('one', anna));
+    first?.open({ announce, end: () => void ended.push('first') });
+    expect(ended).toEqual([]);
+    registry.endAll();
+    second?.open({ announce, end: () => void ended.push('second') });
+    const endWhenIdle = () => void ended.push('third, when idle');
+    third?.open({ announce, end: () => void ended.push('third'), endWhenIdle });
+    expect(ended).toEqual(['first', 'second', 'third, when idle']);
+  });
+
   it('[G-80] announces on thousands of streams in slices, and what comes again meanwhile once more', async () => {
     const STREAMS = 1_000;
     const turns: (() => void)[] = [];
