@@ -17,27 +17,26 @@ export type OwnCall = {
   readonly tool: PresentedTool | undefined;
   readonly edits: readonly TextEdit[];
   readonly filledIn: readonly string[];
-  readonly nulls: AdmittedMessage['nulls'];
 };
 
 type Presenting = Pick<Snapshot, 'presentation' | 'catalogFor'>;
 
 /** Undefined for every message but a call of a name that is presented otherwise. */
 export function ownCallOf({ presentation, catalogFor }: Presenting, admitted: AdmittedMessage): OwnCall | undefined {
-  const { target, args, text, nulls } = admitted;
+  const { target, args, text } = admitted;
   if (presentation === undefined || target.kind !== 'tool' || args === undefined) return undefined;
   const { name } = target;
   const tool = calledTool(presentation, name);
   if (tool === 'as-is') return undefined;
   if (tool === 'unknown')
     return {
-      ...{ tool: undefined, edits: [], filledIn: [], nulls },
+      ...{ tool: undefined, edits: [], filledIn: [] },
       presented: { name, key: undefined, refused: 'unknown' },
     };
   const mirrored = mirroredBy(catalogFor(admitted), tool);
   const parameter = withheldIn(tool, [...Object.keys(args), ...mirroredNames(admitted, mirrored)]);
   const refused = parameter === undefined ? undefined : { parameter };
-  return { tool, nulls, ...toOwnForm(tool, text, args), presented: { name, key: tool.key, refused } };
+  return { tool, ...toOwnForm(tool, text, args), presented: { name, key: tool.key, refused } };
 }
 
 type Mirrored = ReturnType<typeof mirroredBy>;
@@ -62,12 +61,12 @@ export function ownHeaders(headers: HeaderMap, { tool }: OwnCall): HeaderMap {
 
 /** The call as it was admitted in the server's form, with the headers that mirror what was filled in. */
 export function inOwnForm({ catalogFor }: Presenting, admitted: AdmittedMessage, own: OwnCall): AdmittedMessage {
-  const { tool, filledIn, presented, nulls } = own;
+  const { tool, filledIn, presented } = own;
   const { args, protocol, paramHeaders } = admitted;
   if (tool === undefined || args === undefined || filledIn.length === 0 || !protocol.mirrorsBody)
-    return copyAdmitted(admitted, { presented, nulls });
+    return copyAdmitted(admitted, { presented });
   const mirrored = mirroredBy(catalogFor(admitted), tool).filter(({ path }) => filledIn.includes(path[0] ?? ''));
   // A header that the client sent stays, and is compared.
   const filled = Object.fromEntries(paramHeadersOf(mirrored, args));
-  return copyAdmitted(admitted, { presented, nulls, paramHeaders: { ...filled, ...paramHeaders } });
+  return copyAdmitted(admitted, { presented, paramHeaders: { ...filled, ...paramHeaders } });
 }

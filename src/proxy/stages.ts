@@ -134,24 +134,29 @@ type ReadBody = {
   readonly mended: readonly MendedArguments[];
   /** The call in the form of its server, if clients are shown another. */
   readonly own?: OwnCall | undefined;
+  /** The null members that were cut before the message was edited: the edited text no longer has them. */
+  readonly nulls?: AdmittedMessage['nulls'];
 };
 const NOTHING_MENDED: readonly MendedArguments[] = Object.freeze([]);
+const NO_NULLS: AdmittedMessage['nulls'] = Object.freeze([]);
 
 function admitMended(
   call: RequestContext<AdmissionPorts>,
   principal: Principal,
-  { body, reading, mended, own: before }: ReadBody,
+  { body, reading, mended, own: before, nulls: cut = NO_NULLS }: ReadBody,
 ): StageOutcome<AdmittedMessage | AdmittedArray> {
   if (!isRead(reading)) return { outcome: refuseReadError(reading.error), facts: [versionFacts(call)] };
   const { headers } = call.incoming;
   const sent = { body, headers: before === undefined ? headers : ownHeaders(headers, before) };
-  const outcome = admitRead(call, principal, sent, reading);
-  if (outcome.kind === 'error') return { outcome: refuseProtocolError(outcome), facts: [versionFacts(call)] };
-  if (outcome.kind === 'array') return { outcome, facts: [versionFacts(call)] };
+  const read = admitRead(call, principal, sent, reading);
+  if (read.kind === 'error') return { outcome: refuseProtocolError(read), facts: [versionFacts(call)] };
+  if (read.kind === 'array') return { outcome: read, facts: [versionFacts(call)] };
+  const outcome = cut.length === 0 ? read : copyAdmitted(read, { nulls: [...cut, ...read.nulls] });
+  const { nulls } = outcome;
   const own = before ?? (call.snapshot.presentation && ownCallOf(call.snapshot, outcome));
   if (own !== before && own !== undefined && own.edits.length > 0)
     return readEdited(call, outcome, own.edits, (edited, next) =>
-      admitMended(call, principal, { body: edited, reading: next, mended, own }),
+      admitMended(call, principal, { body: edited, reading: next, mended, own, nulls }),
     );
   const admitted = own === undefined ? outcome : inOwnForm(call.snapshot, outcome, own);
   const more = findMending(call, admitted, mended.length);
@@ -159,7 +164,7 @@ function admitMended(
   return readEdited(call, outcome, more.edits, (edited, next) =>
     // A message that cannot be read after the edit stays as it came, and is refused by its schema.
     next.ok
-      ? admitMended(call, principal, { body: edited, reading: next, mended: [...mended, more], own })
+      ? admitMended(call, principal, { body: edited, reading: next, mended: [...mended, more], own, nulls })
       : finishAdmission(call, principal, admitted, mended),
   );
 }

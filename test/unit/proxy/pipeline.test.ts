@@ -46,6 +46,24 @@ describe('a request that every stage lets pass', () => {
     expect(reported).toEqual([]);
   });
 
+  it('keeps in its record what was cut before its arguments were mended', async () => {
+    const inputSchema = { type: 'object', properties: { id: { type: 'integer' } } };
+    const _meta = { progressToken: null };
+    const { records } = await runRequest({
+      snapshot: {
+        catalogFor: () => catalog({ tools: { [TOOL]: { inputSchema } } }),
+        mending: { coerce: true, drop: ['other'] },
+      },
+      incoming: requestOf('tools/call', { name: TOOL, arguments: { id: '5', other: 1 }, task: null, _meta }),
+    });
+    expect(records[0]?.findings.map(({ detector, path }) => [detector, path])).toEqual([
+      ['null-members', '/params/_meta/progressToken'],
+      ['null-members', '/params/task'],
+      ['dropped-argument', '/params/arguments/other'],
+      ['coerced-argument', '/params/arguments/id'],
+    ]);
+  });
+
   it('[PIP-01] goes through the same order where each stage has to wait', async () => {
     const later = <T>(value: T): Promise<T> => new Promise((go) => setImmediate(() => go(value)));
     const { steps, sent } = await runRequest({
