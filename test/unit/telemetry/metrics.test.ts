@@ -217,13 +217,13 @@ describe('createMetrics', () => {
     emitTo(metrics, 'certificatesRead', {
       certificates: [{ use: 'listener', name: 'data', expiresAtSeconds: 1_900_000_000 }],
     });
-    emitTo(metrics, 'pinsDated', { upstream: 'github', oldestSeconds: 1_700_000_000 });
     emitTo(metrics, 'sessionsCounted', { counts: new Map([['2025-11-25', 6]]) });
     emitTo(metrics, 'clientLeft', { record: sampleRecord() });
     emitTo(metrics, 'storeUsed', { operation: 'poll', durationMs: 3, error: 'timeout' });
     metrics.auditWrite('file', 3, 'ENOSPC');
     emitTo(metrics, 'reloaded', { why: 'the files have errors', diagnostics: [], waiting: undefined });
     emitTo(metrics, 'configured', { ...names, hashes: HASHES });
+    emitTo(metrics, 'pinsDated', { upstream: 'github', oldestSeconds: 1_700_000_000 });
     metrics.auditEvent('file', 'written', 3);
     metrics.setAuditQueue(5);
     metrics.setChainSeq(41);
