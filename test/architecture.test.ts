@@ -262,6 +262,20 @@ describe('the tree', () => {
     expect(violations.map((edge) => `${edge.from} -> ${edge.to}`)).toEqual([]);
   });
 
+  // All that `serve` loads: the entry and the process, and what they and its command import at any time.
+  it('[D-10] [A-68] loads nothing of the development parts for serve', () => {
+    const others = ['cli/dev.ts', 'cli/dev-issuer.ts', 'cli/dev-target.ts'];
+    const entries = ['main.ts', 'cli/serve.ts', 'gateway/gateway.ts', 'telemetry/log.ts'];
+    const loaded = new Set(entries);
+    for (const path of loaded)
+      // The process imports each command when it is asked for.
+      for (const { from, to, isTypeOnly } of edges)
+        if (from === path && !isTypeOnly && from !== 'process.ts') loaded.add(to);
+    expect(loaded.size).toBeGreaterThan(MIN_MODULES);
+    const development = [...loaded].filter((path) => layerOf(path) === 'dev' || others.includes(path));
+    expect(development).toEqual([]);
+  });
+
   it('[D-10] has no cycle', () => {
     expect(findCycle()).toBeUndefined();
   });

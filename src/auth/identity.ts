@@ -55,6 +55,8 @@ type IdentityPorts = Parameters<typeof createIntrospector>[2] & {
   readonly replays: ReplayStore;
   /** Called with what of an issuer's documents is left out, one clause each. */
   readonly onLeftOut: (issuer: string, clauses: readonly string[]) => void;
+  /** Whether others than this machine reach the gateway, which then takes no tokens of a development issuer. */
+  readonly refusesDevelopment?: boolean;
 };
 
 /** Builds the identity of a version; `before` is that of the version being replaced. */
@@ -106,7 +108,7 @@ export function buildIdentity(settings: Settings, ports: IdentityPorts, before?:
 
 function keySourceFor(
   issuer: IssuerSettings,
-  { fetchJson, now, onLeftOut }: IdentityPorts,
+  { fetchJson, now, onLeftOut, refusesDevelopment }: IdentityPorts,
   before: Identity | undefined,
 ): KeySource {
   const previous = before?.keySources.get(issuer.name);
@@ -115,6 +117,7 @@ function keySourceFor(
   const source = createKeySource(issuer, {
     fetchJson,
     now,
+    refusesDevelopment,
     onLeftOut: (clauses) => onLeftOut(issuer.name, clauses),
   });
   // Fetched ahead, so that the first caller need not wait for keys. A failure shows in the controls.

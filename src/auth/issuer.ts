@@ -39,8 +39,10 @@ const ENDPOINT_MEMBERS = Object.keys(ENDPOINTS) as EndpointMember[];
 type Failed = { readonly ok: false; readonly detail: string };
 /** `leftOut`: one clause for each document and member that is odd and was not used. */
 type LeftOut = { readonly leftOut: readonly string[] };
-/** `isPairwise`: see {@link isPairwiseOnly}. */
-type Discovery = ({ readonly ok: true; readonly url: URL; readonly isPairwise: boolean } & LeftOut) | Failed;
+/** `isPairwise`: see {@link isPairwiseOnly}. `isDevelopment`: by its own word. */
+type Discovery =
+  | ({ readonly ok: true; readonly url: URL; readonly isPairwise: boolean; readonly isDevelopment: boolean } & LeftOut)
+  | Failed;
 type MetadataReading = { readonly ok: true; readonly metadata: JsonObject } | Failed;
 type DiscoveredMetadata = ({ readonly ok: true; readonly metadata: JsonObject } & LeftOut) | Failed;
 
@@ -102,6 +104,9 @@ export function isPairwiseOnly({
   return Array.isArray(types) && types.length > 0 && types.every((type) => type === 'pairwise');
 }
 
+/** The member by which a development issuer says that it is one. */
+const DEVELOPMENT_MEMBER = 'sallyport_development';
+
 /** Finds one URL in the metadata of `issuer`; see {@link discoverMetadata}. */
 export async function discover(
   issuer: IssuerSettings,
@@ -111,7 +116,9 @@ export async function discover(
   const found = await discoverMetadata(issuer, [member], fetchJson);
   if (!found.ok) return found;
   const { metadata, leftOut } = found;
-  return { ok: true, url: new URL(String(metadata[member])), isPairwise: isPairwiseOnly(metadata), leftOut };
+  const isDevelopment = metadata[DEVELOPMENT_MEMBER] === true;
+  const url = new URL(String(metadata[member]));
+  return { ok: true, url, isPairwise: isPairwiseOnly(metadata), isDevelopment, leftOut };
 }
 
 /**
@@ -384,6 +391,8 @@ export type KeySourceStatus = {
   readonly failure: string | undefined;
   /** By its newest metadata, the issuer gives each client another subject for the same person. */
   readonly isPairwise: boolean;
+  /** By its newest metadata, it is a development issuer. */
+  readonly isDevelopment: boolean;
 };
 
 export type KeySource = {
@@ -409,7 +418,12 @@ type KeySourcePorts = {
   readonly now: () => number;
   /** Called with what of the issuer's documents is left out, one clause each, once while it is. */
   readonly onLeftOut?: (clauses: readonly string[]) => void;
+  /** Whether keys of a development issuer are refused: where others than this machine reach the gateway. */
+  readonly refusesDevelopment?: boolean | undefined;
 };
+
+const DEVELOPMENT_REFUSED =
+  'it is a development issuer, whose tokens are taken only where publicUrl is on loopback: configure the authorization server of your organization';
 
 type KeySourceState = {
   keys: KeySet | undefined;
@@ -418,6 +432,7 @@ type KeySourceState = {
   jwksUri: ({ readonly url: URL; readonly foundAt: number } & LeftOut) | undefined;
   leftOut: readonly string[];
   isPairwise: boolean;
+  isDevelopment: boolean;
   lastSuccessAt: number | undefined;
   lastFailureAt: number | undefined;
   failures: number;
@@ -440,7 +455,9 @@ async function fetchKeySet(
     if (!discovery.ok) return discovery.detail;
     state.jwksUri = { url: discovery.url, foundAt: ports.now(), leftOut: discovery.leftOut };
     state.isPairwise = discovery.isPairwise;
+    state.isDevelopment = discovery.isDevelopment;
   }
+  if (state.isDevelopment && ports.refusesDevelopment === true) return DEVELOPMENT_REFUSED;
   const { leftOut } = state.jwksUri;
   const outcome = await ports.fetchJson(state.jwksUri.url, {
     ...learnedUrlRule(issuer),
@@ -492,6 +509,7 @@ export function createKeySource(issuer: IssuerSettings, ports: KeySourcePorts): 
     jwksUri: undefined,
     leftOut: [],
     isPairwise: false,
+    isDevelopment: false,
     lastSuccessAt: undefined,
     lastFailureAt: undefined,
     failures: 0,
@@ -597,6 +615,7 @@ export function createKeySource(issuer: IssuerSettings, ports: KeySourcePorts): 
       lastSuccessAt: state.lastSuccessAt,
       failure: state.failure,
       isPairwise: state.isPairwise,
+      isDevelopment: state.isDevelopment,
     }),
   };
 }

@@ -13,6 +13,7 @@ import { createWebhooks, type Webhooks } from '../approvals/webhook.js';
 import { createEdgeRecorder } from '../audit/recorder.js';
 import { checkSettings } from '../auth/access-settings.js';
 import { buildIdentity, type Identity } from '../auth/identity.js';
+import { isLoopbackHost } from '../config/checks/addresses.js';
 import type { Diagnostic } from '../config/diagnostics.js';
 import { type ConfigWatch, watchConfiguration } from '../config/files.js';
 import { gatewayKeys } from '../config/key-material.js';
@@ -250,7 +251,9 @@ async function openGateway(
       current.tables = buildTables(version.settings, port, publishedKeys(ring), options.localNames);
     });
     opened.listening = listening;
-    const refused = await startAudit(observability, version.settings);
+    const refused =
+      (await refuseDevelopmentIssuers(version.settings, current.identity)) ??
+      (await startAudit(observability, version.settings));
     if (refused !== undefined) {
       await closeAll(assembly, listeners);
       return refused;
@@ -345,6 +348,24 @@ async function refuseOldLocks(version: Version, check: LockCounters['check']): P
   return refused && `${refused.file}: ${refused.message}`;
 }
 
+/**
+ * Resolves with an error message where others than this machine would be let in by a development issuer. Those listen on
+ * loopback; one that cannot be asked now is refused when it can.
+ */
+async function refuseDevelopmentIssuers(
+  { publicUrl, issuers }: Settings,
+  { keySources }: Identity,
+): Promise<string | undefined> {
+  if (isLoopbackHost(publicUrl.hostname)) return undefined;
+  const near = [...keySources].filter(([name]) => {
+    const issuer = issuers.get(name);
+    return issuer !== undefined && isLoopbackHost(new URL(issuer.issuer).hostname);
+  });
+  await Promise.all(near.map(([, source]) => source.refresh()));
+  const [found] = near.filter(([, source]) => source.status().isDevelopment);
+  return found && `the issuer "${found[0]}" cannot be used: ${found[1].status().failure ?? 'it is for development'}`;
+}
+
 /** Resolves with an error message where the audit log cannot be written and calls must not be served without it. */
 async function startAudit({ audit, auditError }: Observability, settings: Settings): Promise<string | undefined> {
   if ((await audit.start()) || settings.audit.onFailure === 'continue') return undefined;
@@ -428,7 +449,8 @@ function assemble(
   };
   const onIntrospected = (issuer: string, measured: Measured): void =>
     observability.emit('introspected', { issuer, ...measured });
-  const identityPorts = { ...guardedFetch, ...state, now, ring, onLeftOut, onIntrospected };
+  const refusesDevelopment = !isLoopbackHost(settings.publicUrl.hostname);
+  const identityPorts = { ...guardedFetch, ...state, now, ring, onLeftOut, onIntrospected, refusesDevelopment };
   const identity = buildIdentity(settings, identityPorts);
   const tablesOf = (from: Settings) => buildTables(from, opened.dataPort, publishedKeys(ring), options.localNames);
   const current: Current = {

@@ -95,17 +95,17 @@ export function createControls({ now, emit }: ControlPorts): Controls {
   };
 }
 
+type IssuerStatus = {
+  readonly state: ControlState;
+  readonly failure?: string | undefined;
+  readonly lastSuccessAt?: number | undefined;
+  readonly isDevelopment?: boolean;
+};
+
 /** An issuer, with the state of its keys or of its introspection. `lastSuccessAt`: milliseconds since the epoch. */
 type IssuerStatuses = {
   readonly issuers: ReadonlyMap<string, IssuerSettings>;
-  statuses(): ReadonlyMap<
-    string,
-    {
-      readonly state: ControlState;
-      readonly failure?: string | undefined;
-      readonly lastSuccessAt?: number | undefined;
-    }
-  >;
+  statuses(): ReadonlyMap<string, IssuerStatus>;
   hidesPersons(issuer: string): boolean;
 };
 
@@ -481,18 +481,26 @@ function setConnection(
 /** Why requests to an upstream are refused at once. */
 const HANGING = 'requests are refused at once, because the upstream answers neither them nor pings of the gateway';
 
+const DEVELOPMENT = 'by its own metadata a development issuer: whoever may change its files can be anybody here';
+
 function setIssuers(controls: Controls, emit: Emit, { identity, settings }: ControlSources): void {
-  for (const [name, { state, failure, lastSuccessAt }] of identity.statuses()) {
+  for (const [name, status] of identity.statuses()) {
     const issuer = identity.issuers.get(name);
-    const endpoint = issuer?.introspection?.endpoint ?? [];
-    const weakness = issuer && weaknessOf([new URL(issuer.issuer), endpoint].flat(), issuer, settings);
-    const reasons = [
-      ...(state === 'armed' ? [] : [failure ?? 'its keys have not been fetched yet']),
-      ...(weakness === undefined ? [] : [ISSUER_WEAKNESSES[weakness]]),
-    ];
+    const reasons = [...statusReasons(status), ...(issuer === undefined ? [] : issuerReasons(issuer, settings))];
     controls.set(`authn:${name}`, reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; '));
-    if (issuer !== undefined) reportKeys(emit, issuer, lastSuccessAt);
+    if (issuer !== undefined) reportKeys(emit, issuer, status.lastSuccessAt);
   }
+}
+
+function statusReasons({ state, failure, isDevelopment }: IssuerStatus): readonly string[] {
+  if (state !== 'armed') return [failure ?? 'its keys have not been fetched yet'];
+  return isDevelopment === true ? [DEVELOPMENT] : [];
+}
+
+function issuerReasons(issuer: IssuerSettings, settings: Settings): readonly string[] {
+  const urls = [new URL(issuer.issuer), issuer.introspection?.endpoint ?? []].flat();
+  const weakness = weaknessOf(urls, issuer, settings);
+  return weakness === undefined ? [] : [ISSUER_WEAKNESSES[weakness]];
 }
 
 function reportKeys(emit: Emit, { name, keysMaxAgeMs }: IssuerSettings, atMs: number | undefined): void {

@@ -9,6 +9,7 @@ import { isIP } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { createIntrospector } from '../../auth/introspection.js';
 import { createKeySource, discoverMetadata } from '../../auth/issuer.js';
+import { isLoopbackHost } from '../../config/checks/addresses.js';
 import type {
   IssuerSettings,
   ListenerSettings,
@@ -109,7 +110,7 @@ async function tryIssuer(issuer: IssuerSettings, settings: Settings, now: () => 
   };
   const ports = { fetchJson, postForm: guarded.postForm, now, onIntrospected: () => undefined };
   const failure = await (issuer.introspection === undefined
-    ? fetchKeys(issuer, ports)
+    ? fetchKeys(issuer, { ...ports, refusesDevelopment: !isLoopbackHost(settings.publicUrl.hostname) })
     : introspectNothing(issuer, issuer.introspection, ports));
   const login = issuer.login === undefined ? [] : [await tryLogin(issuer, fetchJson)];
   await guarded.close();
@@ -122,7 +123,10 @@ async function tryIssuer(issuer: IssuerSettings, settings: Settings, now: () => 
 
 type IssuerPorts = Parameters<typeof createIntrospector>[2];
 
-async function fetchKeys(issuer: IssuerSettings, ports: IssuerPorts): Promise<string | undefined> {
+async function fetchKeys(
+  issuer: IssuerSettings,
+  ports: Parameters<typeof createKeySource>[1],
+): Promise<string | undefined> {
   const keys = createKeySource(issuer, ports);
   return (await keys.refresh()) ? undefined : keys.status().failure;
 }
