@@ -267,8 +267,8 @@ describe('the tree', () => {
     const others = ['cli/dev.ts', 'cli/dev-issuer.ts', 'cli/dev-target.ts'];
     const entries = ['main.ts', 'cli/serve.ts', 'gateway/gateway.ts', 'telemetry/log.ts'];
     const loaded = new Set(entries);
+    // The process imports each command when it is asked for.
     for (const path of loaded)
-      // The process imports each command when it is asked for.
       for (const { from, to, isTypeOnly } of edges)
         if (from === path && !isTypeOnly && from !== 'process.ts') loaded.add(to);
     expect(loaded.size).toBeGreaterThan(MIN_MODULES);
