@@ -40,7 +40,7 @@ import { loadLocks, type SignedLock } from '../pins/lock-reader.js';
 import { SIGNATURE_SUFFIX } from '../pins/signature.js';
 import { type CompiledPolicies, compileChecked, compilePolicies, knownRules } from '../policy/compile/compile.js';
 import type { Closing, PolicyDocument } from '../policy/compile/documents.js';
-import type { Catalog, DefinitionStatus, SchemaOptions } from '../policy/definitions.js';
+import type { Catalog, SchemaOptions } from '../policy/definitions.js';
 import { type WrittenRules, writtenRules } from '../policy/explain.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
 import { type PresentedTool, presentationOf, presentationProblems, shownName } from '../policy/presentation.js';
@@ -141,11 +141,6 @@ function noteUndeclaredArguments(
   });
 }
 
-/** Before anything was observed upstream, what the lock file approves has the state `absent`. */
-function isApproved({ state }: DefinitionStatus): boolean {
-  return state === 'approved' || state === 'absent';
-}
-
 /**
  * Tools that cannot be presented as the gateway file says, by what the lock file approves; reported at the tool. They are
  * found before a start; those that cannot later, because definitions have changed, are hidden at run time.
@@ -165,7 +160,7 @@ export function checkPresentations(
     };
     const known = new Set(catalog.names('tool'));
     const misnamed = [...presentation.byTool.keys()].filter((tool) => !known.has(tool));
-    const problems = presentationProblems(presentation, catalog, isApproved);
+    const problems = presentationProblems(presentation, catalog, (tool) => known.has(tool));
     const unfit = [...presentation.byTool.values()].flatMap((one) => {
       const { pinned } = catalog.statusOf('tool', one.tool);
       const isSound = problems.every(({ tool }) => tool !== one.tool);

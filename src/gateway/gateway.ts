@@ -34,6 +34,7 @@ import { compileSchema } from '../policy/json-schema/validator.js';
 import { approvalRules } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
 import { runInTurns } from '../protocol/json/incremental.js';
+import { PLAIN_SESSION } from '../protocol/versions/session.js';
 import { createLeaseRegistry, type LeaseRegistry } from '../proxy/lease-registry.js';
 import { createBlockAnnouncer, createStreamRegistry, type StreamRegistry } from '../proxy/stream-registry.js';
 import { createKeyRing, type KeyRing } from '../state/derived-keys.js';
@@ -687,7 +688,8 @@ function openListeners({ now = Date.now }: GatewayOptions, assembly: Opening, ri
           version: () => current.version,
           catalogAt(upstream) {
             const runtime = assembly.runtimes.get(upstream);
-            return runtime && catalogOf(runtime);
+            // What is not presentable is explained as it is decided, and not by its pin.
+            return runtime && assembly.snapshotOf(runtime, current.version).catalogFor(PLAIN_SESSION);
           },
         }),
         guide: readReviewGuide,

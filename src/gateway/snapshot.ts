@@ -12,7 +12,7 @@ import type { UpstreamBlocks } from '../policy/blocks.js';
 import { mayShowApps } from '../policy/decide.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
 import {
-  offeredIn,
+  namedIn,
   type PresentationProblem,
   presentationOf,
   presentationProblems,
@@ -140,7 +140,7 @@ function buildSnapshot(
   return {
     pinned,
     presentationProblems: () =>
-      presentation === undefined ? [] : presentationProblems(presentation, pinned, offeredIn(pinned)),
+      presentation === undefined ? [] : presentationProblems(presentation, pinned, namedIn(pinned)),
     id,
     upstream: upstream.name,
     policies: version.policies,

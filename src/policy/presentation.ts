@@ -198,11 +198,31 @@ function requiredOf(schema: JsonObject, narrowing: readonly SchemaEdit[]): reado
 /** Keywords that apply to the object of arguments as a whole: what they say of a parameter cannot be taken out alone. */
 const APPLIED_IN_PLACE = [
   ...['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', '$ref', '$dynamicRef'],
-  ...['dependentRequired', 'dependentSchemas', 'dependencies', 'minProperties', 'propertyNames'],
+  ...['dependentRequired', 'dependentSchemas', 'dependencies', 'minProperties', 'maxProperties', 'propertyNames'],
+  ...['enum', 'const'],
 ];
 
-/** Why a definition cannot be presented so, in one clause; undefined if it can. */
+/** Of these, and of what they contain, those that a member concerns whatever its name is. */
+const FOR_ANY_MEMBER: ReadonlySet<string> = new Set([
+  ...['$ref', '$dynamicRef', 'minProperties', 'maxProperties', 'enum', 'const'],
+  ...['additionalProperties', 'unevaluatedProperties', 'patternProperties'],
+]);
+
+/** Walking a large schema takes milliseconds, and calls and lists ask again and again. */
+const knownErrors = new WeakMap<PresentedTool, WeakMap<JsonObject, { readonly why: string | undefined }>>();
+
+/** Why a definition cannot be presented so, in one clause; undefined if it can. Remembered for the two of them. */
 export function presentationError(presented: PresentedTool, definition: JsonObject): string | undefined {
+  const ofTool = knownErrors.get(presented) ?? new WeakMap<JsonObject, { readonly why: string | undefined }>();
+  const known = ofTool.get(definition);
+  if (known !== undefined) return known.why;
+  const why = findPresentationError(presented, definition);
+  ofTool.set(definition, { why });
+  knownErrors.set(presented, ofTool);
+  return why;
+}
+
+function findPresentationError(presented: PresentedTool, definition: JsonObject): string | undefined {
   const schema = definition['inputSchema'];
   const properties = isObject(schema) && isObject(schema['properties']) ? schema['properties'] : {};
   const withheld = [...presented.withheld.values()];
@@ -213,7 +233,21 @@ export function presentationError(presented: PresentedTool, definition: JsonObje
     const why = withholdingError(schema, properties, { name, isHidden: presented.hidden.has(name) });
     if (why !== undefined) return why;
   }
+  const defaults = [...presented.filled.keys()].filter((name) => !withheld.includes(name));
+  for (const name of defaults) {
+    // One member more can only help to reach a minimum.
+    const keyword = keywordOn(schema, name, (one) => one !== 'minProperties');
+    if (keyword !== undefined)
+      return `its parameter ${JSON.stringify(name)} cannot be filled in, because "${keyword}" of its schema may depend on it`;
+  }
   return undefined;
+}
+
+/** The first keyword for the arguments as a whole that may speak of a parameter. */
+function keywordOn(schema: JsonObject, name: string, concerns: (keyword: string) => boolean): string | undefined {
+  return APPLIED_IN_PLACE.find(
+    (one) => concerns(one) && Object.hasOwn(schema, one) && speaksOf(one, schema[one], name),
+  );
 }
 
 /** Why a parameter cannot be kept from clients: calls could not be made, or what they are shown would not hold. */
@@ -227,7 +261,8 @@ function withholdingError(
   if (twin !== undefined) return `its parameter ${JSON.stringify(twin)} differs from ${quoted} only in case`;
   if (isHidden && isNeeded(schema, properties[name], name))
     return `its parameter ${quoted} is required, and is hidden without a value`;
-  const keyword = APPLIED_IN_PLACE.find((one) => Object.hasOwn(schema, one) && speaksOf(one, schema[one], name));
+  // What is hidden without a value is not counted at the server either.
+  const keyword = keywordOn(schema, name, (one) => !(isHidden && one === 'maxProperties'));
   if (keyword !== undefined)
     return `its parameter ${quoted} cannot be hidden, because "${keyword}" of its schema may depend on it`;
   return refersToProperties(schema)
@@ -242,18 +277,30 @@ function isNeeded(schema: JsonObject, property: Json | undefined, name: string):
   return Array.isArray(required) && required.includes(name) && !hasDefault;
 }
 
-/** Whether a keyword may speak of a parameter: by its name, through a reference, or by counting. */
+/** Whether a keyword may speak of a parameter: by its name, through a reference, or by counting and listing members. */
 function speaksOf(keyword: string, value: Json | undefined, name: string): boolean {
-  if (keyword === '$ref' || keyword === '$dynamicRef' || keyword === 'minProperties') return true;
+  if (FOR_ANY_MEMBER.has(keyword)) return value !== true && !(isObject(value) && Object.keys(value).length === 0);
   if (typeof value !== 'object' || value === null) return value === name;
-  return Object.entries(value).some(([key, member]: [string, Json]) => {
-    const isReference = key === '$ref' || key === '$dynamicRef' || key === 'pattern';
-    return key === name || isReference || speaksOf('', member, name);
-  });
+  // The members of `properties` and the like are names, and what is below them is about other values.
+  if (NAMED_MEMBERS.has(keyword)) return Object.hasOwn(value, name) || refersAnywhere(value, name);
+  return Object.entries(value).some(
+    ([key, member]: [string, Json]) => key === name || key === 'pattern' || speaksOf(key, member, name),
+  );
 }
 
-/** Whether clients could be shown a tool that has this status. */
-type IsOffered = (status: DefinitionStatus) => boolean;
+const NAMED_MEMBERS: ReadonlySet<string> = new Set(['properties', 'items', 'prefixItems', 'contains']);
+
+/** Whether a part of a schema that is about other values has a reference, or the name. */
+function refersAnywhere(value: Json, name: string): boolean {
+  if (typeof value !== 'object' || value === null) return value === name;
+  return Object.entries(value).some(
+    ([key, member]: [string, Json]) =>
+      key === name || key === '$ref' || key === '$dynamicRef' || refersAnywhere(member, name),
+  );
+}
+
+/** Whether the upstream has a tool of this name that clients could be shown, now or later. */
+type IsNamed = (name: string) => boolean;
 
 /** A tool that cannot be presented as it is written, and why in one clause. */
 export type PresentationProblem = {
@@ -273,10 +320,10 @@ function problemOf(
   presentation: Presentation,
   catalog: Pick<Catalog, 'statusOf'>,
   own: PresentedTool,
-  isOffered: IsOffered,
+  isNamed: IsNamed,
 ): PresentationProblem | undefined {
   const isRenamed = own.name !== own.tool && !presentation.byTool.has(own.name);
-  if (isRenamed && isOffered(catalog.statusOf('tool', own.name)))
+  if (isRenamed && isNamed(own.name))
     return { tool: own.tool, state: 'shadowed', why: `another tool has the name ${JSON.stringify(own.name)}` };
   return unpresentable(own, catalog.statusOf('tool', own.tool));
 }
@@ -294,9 +341,9 @@ function unpresentable(own: PresentedTool, status: DefinitionStatus): Presentati
 export function presentationProblems(
   presentation: Presentation,
   catalog: Pick<Catalog, 'statusOf'>,
-  isOffered: IsOffered,
+  isNamed: IsNamed,
 ): readonly PresentationProblem[] {
-  return [...presentation.byTool.values()].flatMap((own) => problemOf(presentation, catalog, own, isOffered) ?? []);
+  return [...presentation.byTool.values()].flatMap((own) => problemOf(presentation, catalog, own, isNamed) ?? []);
 }
 
 /**
@@ -305,7 +352,7 @@ export function presentationProblems(
  */
 export function presentedCatalog(catalog: Catalog, presentation: Presentation | undefined): Catalog {
   if (presentation === undefined) return catalog;
-  const isOffered = offeredIn(catalog);
+  const isNamed = namedIn(catalog);
   // Where no pin says which tools there are, a server may take another spelling of a name for the name.
   const spellings = catalog.mode === 'off' ? new Set([...presentation.byTool.keys()].map(foldItemName)) : NO_SPELLINGS;
   const isTaken = (name: string): boolean =>
@@ -316,7 +363,7 @@ export function presentedCatalog(catalog: Catalog, presentation: Presentation | 
     if (catalog.mode !== 'off' && state !== 'approved') return undefined;
     if (isTaken(name)) return 'shadowed';
     const own = presentation.byTool.get(name);
-    return own && problemOf(presentation, catalog, own, isOffered)?.state;
+    return own && problemOf(presentation, catalog, own, isNamed)?.state;
   };
   return {
     ...catalog,
@@ -332,7 +379,12 @@ export function presentedCatalog(catalog: Catalog, presentation: Presentation | 
 
 const NO_SPELLINGS: ReadonlySet<string> = new Set();
 
-/** What clients may be shown: what is approved and offered, or without pins whatever the gateway itself was listed. */
-export function offeredIn({ mode }: Pick<Catalog, 'mode'>): IsOffered {
-  return ({ state, observed }) => (mode === 'off' ? observed !== undefined : state === 'approved');
+/**
+ * Which names are taken: those of the lock file, whatever has become of them, so that no tool is called by the name of
+ * another that is away; without pins, those that the gateway itself was listed.
+ */
+export function namedIn(catalog: Pick<Catalog, 'mode' | 'names' | 'statusOf'>): IsNamed {
+  if (catalog.mode === 'off') return (name) => catalog.statusOf('tool', name).observed !== undefined;
+  const pinned = new Set(catalog.names('tool'));
+  return (name) => pinned.has(name);
 }

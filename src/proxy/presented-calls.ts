@@ -49,7 +49,10 @@ function mirroredBy(catalog: ReturnType<Snapshot['catalogFor']>, { tool }: Prese
 function mirroredNames({ paramHeaders }: AdmittedMessage, mirrored: Mirrored): readonly string[] {
   return Object.keys(paramHeaders).flatMap((header) => {
     const declared = mirrored.filter((one) => PARAM_PREFIX + one.header.toLowerCase() === header);
-    return [header.slice(PARAM_PREFIX.length), ...declared.flatMap(({ path }) => path.slice(0, 1))];
+    // A header that the schema gives to one parameter is no other parameter's, though it may have its name.
+    return declared.length === 0
+      ? [header.slice(PARAM_PREFIX.length)]
+      : declared.flatMap(({ path }) => path.slice(0, 1));
   });
 }
 

@@ -116,6 +116,9 @@ describe('[PRE-06] what cannot be presented', () => {
   const depends = (keyword: string) =>
     `its parameter "fixed" cannot be hidden, because "${keyword}" of its schema may depend on it`;
 
+  const fills = (keyword: string) =>
+    `its parameter "absent" cannot be filled in, because "${keyword}" of its schema may depend on it`;
+
   it.each<readonly [string | undefined, JsonObject]>([
     [undefined, {}],
     [undefined, { anyOf: [{ required: ['free'] }], additionalProperties: false }],
@@ -132,6 +135,14 @@ describe('[PRE-06] what cannot be presented', () => {
     [depends('dependentRequired'), { dependentRequired: { free: ['fixed'] } }],
     [depends('allOf'), { allOf: [{ $ref: '#/$defs/a' }], $defs: { a: {} } }],
     [depends('minProperties'), { minProperties: 2 }],
+    [depends('maxProperties'), { maxProperties: 2 }],
+    [depends('oneOf'), { oneOf: [{ maxProperties: 1 }, { required: ['free'] }] }],
+    [depends('enum'), { enum: [{ free: 1 }] }],
+    [depends('allOf'), { allOf: [{ properties: { free: {} }, additionalProperties: false }] }],
+    [fills('dependentRequired'), { dependentRequired: { absent: ['free'] } }],
+    [fills('oneOf'), { oneOf: [{ required: ['absent'] }, { required: ['free'] }] }],
+    // What is counted or listed below another parameter does not concern these.
+    [undefined, { anyOf: [{ properties: { free: { minProperties: 1, enum: [{ a: 1 }] } } }] }],
     [depends('propertyNames'), { propertyNames: { pattern: '^f' } }],
     [
       'its parameter "fixed" cannot be hidden, because a part of its schema refers to another part',
@@ -139,6 +150,33 @@ describe('[PRE-06] what cannot be presented', () => {
     ],
   ])('%s', (why, schema) => {
     expect(presentationError(make(), definition(schema))).toBe(why);
+  });
+
+  it('is found once for a definition and its presentation', () => {
+    let reads = 0;
+    const { inputSchema } = definition();
+    const counted = {
+      get inputSchema() {
+        reads += 1;
+        return inputSchema;
+      },
+    } as JsonObject;
+    const own = make();
+    for (let call = 0; call < 3; call += 1) expect(presentationError(own, counted)).toBeUndefined();
+    expect(reads).toBe(1);
+  });
+
+  it('is a tool under the name of another that the lock file has, though no client is shown it', () => {
+    const both = catalog('strict', { make_v2: definition(), make: definition({}, 'make') });
+    const changed: Catalog = {
+      ...both,
+      statusOf(kind, name) {
+        const status = both.statusOf(kind, name);
+        return name === 'make' ? { ...status, state: 'changed' } : status;
+      },
+    };
+    const presented = presentedCatalog(changed, presentation());
+    expect(['make_v2', 'make'].map((name) => presented.statusOf('tool', name).state)).toEqual(['shadowed', 'changed']);
   });
 
   function catalog(mode: Catalog['mode'], offered: Readonly<Record<string, JsonObject>>): Catalog {
