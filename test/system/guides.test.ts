@@ -271,7 +271,7 @@ describe('[GU-01] the guides', () => {
     );
     expect([rotation, several, observability].map(({ length }) => length)).toEqual([3, 5, 3]);
     expect(printed).toContain('desk: 10 approved, none left pending');
-    expect(printed).toMatch(/^desk +configured 8 +10 +0 +0 +\?$/m);
+    expect(printed).toMatch(/^desk +configured 7 +10 +0 +0 +\?$/m);
     expect(printed).toContain('removed files from stdio.yaml and sallyport.yaml');
     expect(printed).toContain('"control":"pins:desk","state":"armed"');
     expect(printed).toContain('401 Unauthorized');
