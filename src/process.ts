@@ -404,7 +404,9 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   },
   async list() {
     const { listCommand } = await import('./cli/servers/list-command.js');
-    return listCommand(io, { ...adminApiPorts(), ...(await workspacePorts()) });
+    const { probeAddress } = await import('./cli/stdio.js');
+    const isListening = async (address: Parameters<typeof probeAddress>[0]) => (await probeAddress(address)) === 'open';
+    return listCommand(io, { ...adminApiPorts(), ...(await workspacePorts()), isListening });
   },
   async completion() {
     const { completionCommand } = await import('./cli/completion.js');

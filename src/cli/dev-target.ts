@@ -17,11 +17,12 @@ import { mediaType } from '../protocol/headers.js';
 import { isObject } from '../protocol/jsonrpc.js';
 import { LATEST_SESSION_VERSION } from '../protocol/versions/revisions.js';
 import { type ProcessEnd, type ProcessPorts, serverEnvironment } from '../stdio/server-process.js';
-import { STDIO_PATH, startStdioServer } from '../stdio/stdio-server.js';
+import { onlyServer, STDIO_PATH, startStdioServer } from '../stdio/stdio-server.js';
 import { cleanForeign, escapeForTerminal, maskSecrets, quoteForShell } from '../text/escaping.js';
 import { countOf } from '../text/wording.js';
 import { type CliIo, EXIT_FAILED, EXIT_FINE } from './program.js';
-import { DEFAULT_STDIO_PORT, newStdioToken } from './stdio.js';
+import { newStdioToken } from './stdio.js';
+import { DEFAULT_STDIO_PORT } from './stdio-plan.js';
 
 type Header = { readonly name: string; readonly value: string };
 
@@ -119,7 +120,7 @@ export async function startCommand(
   let firstEnd: ProcessEnd | undefined;
   const token = newStdioToken();
   const settings = {
-    command: { command, args, cwd: io.cwd, env: serverEnvironment(io.env, env) },
+    servers: onlyServer({ command, args, cwd: io.cwd, env: serverEnvironment(io.env, env) }),
     ...{ address: { host: '127.0.0.1', port: 0 }, token, maxSessions: MAX_SESSIONS },
   };
   const adapter = await startStdioServer(settings, {

@@ -1,28 +1,23 @@
-// `sallyport stdio`: serves one stdio MCP server over streamable HTTP on loopback or a Unix socket, so that a gateway
-// can reach it. A process of its own, beside the gateway: it runs the server's code, and nothing of the gateway's.
+// `sallyport stdio`: serves one stdio MCP server, or all of a file, over streamable HTTP on loopback or a Unix socket, so
+// that a gateway can reach them. A process of its own, beside the gateway: it runs the servers' code, and nothing of the gateway's.
 // docs/reference/commands.md#stdio; docs/guides/stdio-servers.md.
 
 import { randomBytes } from 'node:crypto';
 import { lstat, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { resolve } from 'node:path';
 import { InvalidArgumentError } from 'commander';
-import { isLoopbackHost } from '../config/checks/addresses.js';
 import { redactForRecord } from '../inspection/capture.js';
-import { type ProcessPorts, serverEnvironment } from '../stdio/server-process.js';
+import type { ProcessPorts } from '../stdio/server-process.js';
 import { STDIO_PATH, type StdioServer, startStdioServer } from '../stdio/stdio-server.js';
 import { escapeForTerminal, urlHost } from '../text/escaping.js';
 import { systemErrorCode } from '../text/wording.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_UNCHECKED, fail } from './program.js';
 import type { ServePorts } from './serve.js';
+import { readLoopback } from './servers/stdio-file.js';
+import { type Address, type CommandOptions, planOfCommand, planOfFile, type StdioPlan } from './stdio-plan.js';
 
-type Address = { readonly host: string; readonly port: number };
-
-type StdioOptions = {
-  readonly listen?: Address;
-  readonly socket?: string;
-  readonly tokenFile?: string;
-  readonly env?: readonly string[];
+type StdioOptions = CommandOptions & {
+  readonly config?: string;
   readonly maxSessions: number;
 };
 
@@ -32,8 +27,6 @@ type StdioPorts = Pick<ServePorts, 'untilSignal'> &
     setUmask(mask: number): number;
   };
 
-export const DEFAULT_STDIO_PORT = 8090;
-const DEFAULT_ADDRESS: Address = { host: '127.0.0.1', port: DEFAULT_STDIO_PORT };
 const DEFAULT_SESSIONS = 16;
 const MAX_SESSIONS = 1_000;
 const TOKEN_BYTES = 32;
@@ -79,6 +72,15 @@ function codeOf(error: unknown): string {
   return systemErrorCode(error) ?? 'no code';
 }
 
+/** Whether somebody listens there: `open`, or the code of the error. */
+export function probeAddress(address: Address | { readonly socket: string }): Promise<string> {
+  const at = 'socket' in address ? { path: address.socket } : address;
+  return new Promise<string>((done) => {
+    const probe = connect(at, () => done('open'));
+    probe.on('error', (error) => done(codeOf(error))).on('connect', () => probe.destroy());
+  });
+}
+
 /** Removes a socket that nobody listens on any more. Resolves with what prevents listening there. */
 async function clearSocket(path: string): Promise<string | undefined> {
   const shown = escapeForTerminal(path);
@@ -87,10 +89,7 @@ async function clearSocket(path: string): Promise<string | undefined> {
   const found = await lstat(path).catch(() => undefined);
   if (found === undefined) return undefined;
   if (!found.isSocket()) return `${shown} exists and is not a socket`;
-  const state = await new Promise<string>((done) => {
-    const probe = connect(path, () => done('open'));
-    probe.on('error', (error) => done(codeOf(error))).on('connect', () => probe.destroy());
-  });
+  const state = await probeAddress({ socket: path });
   if (state === 'open') return `another process listens on ${shown}`;
   if (state !== 'ECONNREFUSED') return `${shown} cannot be reached (${state})`;
   await rm(path);
@@ -110,38 +109,46 @@ async function asOwner<T>({ setUmask }: Pick<StdioPorts, 'setUmask'>, create: ()
 /** Serves until a signal. Exit 1: it could not listen; 2: an option or a file is wrong. */
 async function runStdio(
   options: StdioOptions,
-  [command = '', ...args]: readonly string[],
+  command: readonly string[],
   io: CliIo,
   ports: StdioPorts,
 ): Promise<number> {
-  const { env = [], maxSessions, tokenFile } = options;
-  const unset = env.find((name) => io.env[name] === undefined);
-  if (unset !== undefined)
-    return fail(`--env ${escapeForTerminal(unset)}: the variable is not set`, EXIT_UNCHECKED, io);
-  const token =
-    tokenFile === undefined ? { token: newStdioToken() } : await readOrWriteToken(resolve(io.cwd, tokenFile), io);
+  const { config, maxSessions } = options;
+  if ((config === undefined) === (command.length === 0))
+    return fail('give a command after --, or the file of several servers with --config', EXIT_UNCHECKED, io);
+  const plan = config === undefined ? planOfCommand(command, options, io) : await planOfFile(config, options, io);
+  if ('error' in plan) {
+    io.stderr(plan.error);
+    return EXIT_UNCHECKED;
+  }
+  const { address, servers, tokenFile } = plan;
+  const token = tokenFile === undefined ? { token: newStdioToken() } : await readOrWriteToken(tokenFile, io);
   if ('error' in token) return fail(token.error, EXIT_UNCHECKED, io);
-  const socket = options.socket === undefined ? undefined : resolve(io.cwd, options.socket);
-  const taken = socket === undefined ? undefined : await clearSocket(socket);
+  const taken = 'socket' in address ? await clearSocket(address.socket) : undefined;
   if (taken !== undefined) return fail(taken, EXIT_FAILED, io);
-  const address = socket === undefined ? (options.listen ?? DEFAULT_ADDRESS) : { socket };
-  const settings = {
-    command: { command, args, cwd: io.cwd, env: serverEnvironment(io.env, env) },
-    ...{ address, token: token.token, maxSessions },
-  };
   const log = (line: string): void => io.stderr(`${line}\n`);
   let server: StdioServer;
   try {
+    const settings = { servers, address, token: token.token, maxSessions };
     const start = () => startStdioServer(settings, { ...ports, log, redact: redactForRecord });
-    server = await (socket === undefined ? start() : asOwner(ports, start));
+    server = await ('socket' in address ? asOwner(ports, start) : start());
   } catch (error) {
     return fail(describeListenError(error, address), EXIT_FAILED, io);
   }
-  const shownFile = tokenFile === undefined ? undefined : resolve(io.cwd, tokenFile);
-  io.stdout(accessText(server, address, token.token, shownFile));
+  io.stdout(config === undefined ? accessText(server, address, token.token, tokenFile) : serversText(plan));
   const code = await untilEnd(ports);
   await server.close();
   return code;
+}
+
+/** The gateway file has the upstreams already. */
+function serversText({ address, servers, tokenFile = '' }: StdioPlan): string {
+  const at =
+    'socket' in address ? escapeForTerminal(address.socket) : `http://${urlHost(address.host)}:${address.port}`;
+  return `listening on  ${at}
+servers       ${[...servers.keys()].join(', ')}
+token file    ${escapeForTerminal(tokenFile)}
+`;
 }
 
 /** A terminal that goes away ends the program; there is nothing to reload. */
@@ -180,11 +187,9 @@ ${tokenFile === undefined ? `              with STDIO_TOKEN set to "Bearer" and 
 }
 
 function readAddress(text: string): Address {
-  const [, host = '', port = ''] = /^(\[[^\]]+\]|[^:]+):([0-9]{1,5})$/.exec(text) ?? [];
-  if (host === '' || Number(port) > 65_535) throw new InvalidArgumentError('Expected HOST:PORT.');
-  if (!isLoopbackHost(host))
-    throw new InvalidArgumentError('Only addresses of the loopback, such as 127.0.0.1:8090, are possible.');
-  return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) };
+  const address = readLoopback(text);
+  if ('error' in address) throw new InvalidArgumentError(address.error);
+  return address;
 }
 
 function readSessions(text: string): number {
@@ -204,22 +209,22 @@ export function collectVariable(name: string, names: readonly string[] = []): re
 export function stdioCommand(io: CliIo, ports: StdioPorts): Command {
   return {
     name: 'stdio',
-    summary: 'Serve a stdio MCP server over HTTP on loopback, for a gateway.',
+    summary: 'Serve stdio MCP servers over HTTP on loopback, for a gateway.',
     examples: [
+      'sallyport stdio --config stdio.yaml',
       'sallyport stdio --token-file stdio-token -- npx -y @modelcontextprotocol/server-filesystem DIR',
       'sallyport stdio --socket /run/mcp/git.sock --token-file token -- uvx mcp-server-git',
     ],
     configure(command, finish) {
       command
-        .argument('<command...>', 'the command that starts the server, after --')
+        .argument('[command...]', 'the command that starts the server, after --')
+        .option('--config <file>', 'file of several servers, such as stdio.yaml: each is served at /NAME')
         .option('--listen <host:port>', 'address on loopback (default: 127.0.0.1:8090)', readAddress)
         .option('--socket <path>', 'Unix socket to listen on instead, for its owner alone')
         .option('--token-file <file>', 'file of the bearer token; written if it does not exist')
         .option('--env <name>', 'environment variable that the server gets too', collectVariable)
-        .option('--max-sessions <count>', 'sessions at a time', readSessions, DEFAULT_SESSIONS)
+        .option('--max-sessions <count>', 'sessions of each server at a time', readSessions, DEFAULT_SESSIONS)
         .action(async (serverCommand: string[], options: StdioOptions) => {
-          if (options.listen !== undefined && options.socket !== undefined)
-            return finish(fail('--listen or --socket, not both', EXIT_UNCHECKED, io));
           finish(await runStdio(options, serverCommand, io, ports));
         });
     },

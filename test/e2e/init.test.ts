@@ -4,6 +4,7 @@
 import { execFile } from 'node:child_process';
 import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,6 +24,7 @@ let folder: string;
 let desk: DemoUpstream;
 let issuer: TestIssuer;
 let running: Served | undefined;
+let adapter: Served | undefined;
 beforeAll(async () => {
   await buildProgram();
   folder = await mkdtemp(join(tmpdir(), 'sallyport-init-'));
@@ -31,6 +33,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   running?.signal('SIGKILL');
+  adapter?.signal('SIGTERM');
   await desk?.close();
   await issuer?.close();
   if (folder !== undefined) await rm(folder, { recursive: true, force: true });
@@ -42,6 +45,17 @@ const adminToken = makeSecret();
 const EVERYTHING = fileURLToPath(
   new URL('../../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url),
 );
+
+const sdk = (path: string): string =>
+  JSON.stringify(createRequire(import.meta.url).resolve(`@modelcontextprotocol/sdk/server/${path}`));
+/** A second stdio server, with the SDK. */
+const CLOCK = `
+const { McpServer } = require(${sdk('mcp.js')});
+const { StdioServerTransport } = require(${sdk('stdio.js')});
+const server = new McpServer({ name: 'clock', version: '1.0.0' });
+const told = { content: [{ type: 'text', text: 'half past' }] };
+server.registerTool('tell_time', { description: 'Tells the time.', annotations: { readOnlyHint: true } }, () => told);
+server.connect(new StdioServerTransport());`;
 
 /** The command of a numbered step, as printed. */
 function stepOf(output: string, number: number): string {
@@ -100,7 +114,7 @@ describe('[E-42] init', () => {
   });
 
   it(
-    '[E-44] add brings a stdio server to the running gateway; list shows both; remove leaves the file as it was',
+    '[E-44] [STD-08] add brings a stdio server to the running gateway; list shows both; remove leaves the file as it was',
     SLOW,
     async () => {
       const before = await readFile(join(folder, 'sallyport.yaml'), 'utf8');
@@ -119,7 +133,36 @@ describe('[E-42] init', () => {
             { name: 'tools', state: 'away', approved: 0 },
           ],
         });
-      const removed = await runSallyport(['remove', 'tools'], { cwd: folder, env });
+      const clock = ['add', 'clock', '--group', 'engineering', '--', process.execPath, '-e', CLOCK];
+      expect((await runSallyport(clock, { cwd: folder, env })).code).toBe(0);
+      // Its port may be in use on a machine that runs other tests.
+      const port = await findFreePort();
+      for (const name of ['stdio.yaml', 'sallyport.yaml']) {
+        const text = await readFile(join(folder, name), 'utf8');
+        await writeFile(join(folder, name), text.replaceAll('127.0.0.1:8090', `127.0.0.1:${port}`));
+      }
+      adapter = startSallyport(['stdio', '--config', 'stdio.yaml'], folder);
+      await expect.poll(adapter.stdout, PATIENT).toContain('servers       /tools, /clock\n');
+      for (const name of ['tools', 'clock'])
+        await runSallyport(['pin', 'approve', name, '--all', '--by', 'someone'], { cwd: folder, env });
+      for (const [name, tool, args] of [
+        ['tools', 'echo', { message: 'half past' }],
+        ['clock', 'tell_time', {}],
+      ] as const) {
+        const resource = `${publicUrl}/${name}`;
+        const claims = { sub: 'engineer', groups: ['engineering'], scope: '' };
+        const token = await issuer.mint(resource, { claims });
+        await expect
+          .poll(async () => {
+            const options = { name: tool, arguments: args };
+            return JSON.stringify((await postStateless(resource, 'tools/call', options, { token })).messages.at(-1));
+          }, PATIENT)
+          .toContain('half past');
+      }
+      adapter.signal('SIGTERM');
+      expect(await adapter.ended).toBe(143);
+      await runSallyport(['remove', 'clock', '--edited'], { cwd: folder, env });
+      const removed = await runSallyport(['remove', 'tools', '--edited'], { cwd: folder, env });
       expect([removed.code, removed.stdout]).toEqual([0, expect.stringContaining('removed tools from stdio.yaml and')]);
       expect(await readFile(join(folder, 'sallyport.yaml'), 'utf8')).toBe(before);
       running?.signal('SIGTERM');

@@ -4,7 +4,7 @@
 import { join } from 'node:path';
 import type { Diagnostic } from '../../src/config/diagnostics.js';
 import type { ListKind } from '../../src/dev/demo-protocol.js';
-import { startStdioServer } from '../../src/stdio/stdio-server.js';
+import { onlyServer, startStdioServer } from '../../src/stdio/stdio-server.js';
 import { ENDPOINT, startMergedRig, startTwoGateways } from './deployments.js';
 import { type ClientEra, connectIn, ERA_PAIRS, type EraCaller } from './eras.js';
 import { type Era, type RunningGateway, startRig, startTestGateway, UPSTREAM } from './gateway.js';
@@ -360,7 +360,7 @@ async function startBehindStdio(client: ClientEra, setting: Setting): Promise<La
   const env = { PATH: process.env['PATH'] ?? '' };
   const adapter = await startStdioServer(
     {
-      command: { command: process.execPath, args, cwd: process.cwd(), env },
+      servers: onlyServer({ command: process.execPath, args, cwd: process.cwd(), env }),
       ...{ address: { host: '127.0.0.1', port: 0 }, token, maxSessions: 96 },
     },
     {

@@ -4,8 +4,9 @@
 import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { redactForRecord } from '../../src/inspection/capture.js';
-import type { ProcessEnd } from '../../src/stdio/server-process.js';
+import type { ProcessEnd, ServerCommand } from '../../src/stdio/server-process.js';
 import {
+  onlyServer,
   type StdioServer,
   type StdioServerPorts,
   type StdioServerSettings,
@@ -137,21 +138,28 @@ function open(rig: { readonly port: number; readonly socketPath?: string }, sent
   });
 }
 
+type Way = 'stubborn' | 'refusing' | 'mute' | 'old' | 'oldest' | 'marked';
+
+/** The scripted server. */
+export function scriptedCommand(way?: Way): ServerCommand {
+  const env = { PATH: process.env['PATH'] ?? '' };
+  return { command: process.execPath, args: ['-e', SCRIPT, way ?? 'plain'], cwd: process.cwd(), env };
+}
+
 /** Starts the scripted server behind an adapter. `way` changes how it behaves from the start. */
 export async function startStdioRig(
   options: Partial<StdioServerSettings> & {
-    readonly way?: 'stubborn' | 'refusing' | 'mute' | 'old' | 'oldest' | 'marked';
+    readonly command?: ServerCommand;
+    readonly way?: Way;
     readonly now?: () => number;
   } = {},
 ): Promise<StdioRig> {
-  const { way, now, ...more } = options;
+  const { way, now, command, ...more } = options;
   const log: string[] = [];
   const ends: ProcessEnd[] = [];
-  const args = ['-e', SCRIPT, way ?? 'plain'];
-  const env = { PATH: process.env['PATH'] ?? '' };
   const adapter: StdioServer = await startStdioServer(
     {
-      command: { command: process.execPath, args, cwd: process.cwd(), env },
+      servers: onlyServer(command ?? scriptedCommand(way)),
       ...{ address: { host: '127.0.0.1', port: 0 }, token: STDIO_TOKEN, maxSessions: 4 },
       ...more,
     },

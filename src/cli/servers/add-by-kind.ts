@@ -2,6 +2,7 @@
 // is started once, by the adapter in this process, to fetch its definitions. docs/reference/commands.md#add-remove-and-list.
 
 import { dirname, join, posix } from 'node:path';
+import { renderDiagnostics } from '../../config/diagnostics.js';
 import type { Network } from '../../config/settings.js';
 import type { ProcessPorts } from '../../stdio/server-process.js';
 import { escapeForTerminal, makeVisible, quoteForShell } from '../../text/escaping.js';
@@ -17,7 +18,8 @@ import type { Questions } from './questions.js';
 import type { ServerOptions } from './server-options.js';
 import {
   NEW_STDIO_TEXT,
-  readStdioAddress,
+  placeOfListen,
+  readStdioFile,
   type SecretReference,
   type SecretSource,
   STDIO_FILE,
@@ -130,14 +132,19 @@ function stdioServer(
     return undefined;
   }
   const before = found === 'missing' ? NEW_STDIO_TEXT : found.text;
-  const address = readStdioAddress(before);
+  const read = readStdioFile(join(folder, path), new TextEncoder().encode(before));
   const references = new Map([...env].map(([variable, source]) => [variable, referenceTo(source, name, variable)]));
   const edit = withStdioServer(before, name, { command: argv, env: references, cwd });
-  if ('error' in address || 'error' in edit) {
-    const why = 'error' in address ? address.error : 'error' in edit ? edit.error : '';
-    io.stderr(`error: ${STDIO_FILE}: ${why}\n`);
+  if (!read.ok) {
+    io.stderr(renderDiagnostics(read.diagnostics, 'text', io.cwd));
     return undefined;
   }
+  if ('error' in edit) {
+    io.stderr(`error: ${STDIO_FILE}: ${edit.error}\n`);
+    return undefined;
+  }
+  const { listen, token } = read.value;
+  const at = placeOfListen(listen);
   const secrets = [...env].flatMap(([variable, source]): readonly NewFile[] =>
     'env' in source
       ? []
@@ -146,13 +153,13 @@ function stdioServer(
   const isNew = found === 'missing';
   const header: ServerHeader = {
     name: 'Authorization',
-    from: { file: address.token, ...(isNew ? { value: `Bearer ${newStdioToken()}` } : {}) },
+    from: { file: token, ...(isNew ? { value: `Bearer ${newStdioToken()}` } : {}) },
   };
   return {
     answers: {
       ...answers,
-      url: `${address.at.origin}/${name}`,
-      socket: address.at.socket,
+      url: `${at.origin}/${name}`,
+      socket: at.socket,
       header,
       command: argv,
       requestTimeout: '2m',

@@ -1,20 +1,26 @@
 // `sallyport list`: the servers of a configuration in a table: their state, their tools, what of their definitions is
 // approved, whether they drifted, and how many tools each group sees, by the function that decides what a list shows. The
 // state comes from a running gateway if its admin API is configured and a token is given, otherwise from the files; the
-// output says which. Asks no server. docs/reference/commands.md#add-remove-and-list.
+// output says which. Asks no server; of the adapter of stdio servers it is looked whether somebody listens there. docs/reference/commands.md#add-remove-and-list.
 
+import { dirname, join, relative, resolve } from 'node:path';
 import { countReviewed, pendingOf } from '../../pins/approval.js';
 import { isListed } from '../../policy/decide.js';
 import { isExactPattern } from '../../policy/patterns.js';
 import { isObject } from '../../protocol/jsonrpc.js';
-import { escapeForTerminal, toVisibleJson } from '../../text/escaping.js';
+import { escapeForTerminal, toVisibleJson, urlHost } from '../../text/escaping.js';
 import { wrapText } from '../../text/wording.js';
 import { type AdminApiPorts, type AdminOptions, createSender, withAdminOptions } from '../admin-client.js';
 import { type PinPorts, readLockFile } from '../pin/lock-files.js';
 import { openWorkspace, principalOf, type Workspace, type WorkspacePorts } from '../policy/workspace.js';
-import { type CliIo, type Command, EXIT_FINE, UsageError, withUsage } from '../program.js';
+import { type CliIo, type Command, commandLine, EXIT_FINE, UsageError, withUsage } from '../program.js';
+import { type ListenAddress, readStdioFile, STDIO_FILE, type StdioReading } from './stdio-file.js';
 
-export type ListPorts = WorkspacePorts & Pick<AdminApiPorts, 'ask'>;
+export type ListPorts = WorkspacePorts &
+  Pick<AdminApiPorts, 'ask'> & {
+    /** Whether somebody listens there; the path of a socket is absolute. */
+    isListening(address: ListenAddress): Promise<boolean>;
+  };
 
 /** A row of the table. */
 type ServerRow = {
@@ -55,8 +61,39 @@ async function runList(options: ListOptions, io: CliIo, ports: ListPorts): Promi
       })),
     };
   });
-  io.stdout(options.json === true ? jsonText(rows, asked.source) : tableText(rows, asked.source));
+  const adapter = await findAdapter(options.config, rows, io, ports);
+  io.stdout(options.json === true ? jsonText(rows, asked.source, adapter) : tableText(rows, asked.source, adapter));
   return EXIT_FINE;
+}
+
+/** The adapter of the stdio servers, where nobody reaches it. */
+type AbsentAdapter = { readonly servers: readonly string[]; readonly listen: string; readonly start: string };
+
+/** Absent if there is none, a gateway reaches a server of it, or somebody listens where it would. */
+async function findAdapter(
+  config: string,
+  rows: readonly ServerRow[],
+  io: CliIo,
+  { files, isListening }: ListPorts,
+): Promise<AbsentAdapter | undefined> {
+  const file = join(dirname(resolve(io.cwd, config)), STDIO_FILE);
+  let read: StdioReading;
+  try {
+    read = readStdioFile(file, files.readFile(file));
+  } catch {
+    return undefined;
+  }
+  if (!read.ok) return undefined;
+  const { listen, servers } = read.value;
+  const served = rows.filter(({ name }) => servers.has(name));
+  if (served.length === 0 || served.some(({ state }) => state === 'up' || state === 'degraded')) return undefined;
+  const address = 'socket' in listen ? { socket: resolve(dirname(file), listen.socket) } : listen;
+  if (await isListening(address)) return undefined;
+  return {
+    servers: served.map(({ name }) => name),
+    listen: 'socket' in listen ? `unix:${listen.socket}` : `${urlHost(listen.host)}:${listen.port}`,
+    start: commandLine(io, ['stdio', '--config', relative(io.cwd, file)]),
+  };
 }
 
 type Control = { readonly state: string; readonly reason: string };
@@ -139,14 +176,14 @@ function countListed({ policies, catalogOf }: Workspace, principal: Caller['prin
     }).length;
 }
 
-function jsonText(servers: readonly ServerRow[], source: string): string {
-  return `${toVisibleJson({ state: source, servers })}\n`;
+function jsonText(servers: readonly ServerRow[], source: string, away: AbsentAdapter | undefined): string {
+  return `${toVisibleJson({ state: source, servers, ...(away === undefined ? {} : { adapterAway: away }) })}\n`;
 }
 
 const MAX_NAME_WIDTH = 27;
 
 /** The table, with the callers that see something below each row, in lines of at most 80 columns. */
-function tableText(rows: readonly ServerRow[], source: string): string {
+function tableText(rows: readonly ServerRow[], source: string, away: AbsentAdapter | undefined): string {
   const width = Math.min(MAX_NAME_WIDTH, Math.max('SERVER'.length, ...rows.map(({ name }) => name.length)));
   const head = line('SERVER', ['STATE', 'TOOLS', 'APPROVED', 'PENDING', 'BLOCKED', 'DRIFT'], width);
   const hasIssuers = new Set(rows.flatMap(({ who }) => who.map(({ issuer }) => issuer))).size > 1;
@@ -155,7 +192,17 @@ function tableText(rows: readonly ServerRow[], source: string): string {
     ...wrapText(`who: ${whoText(row, hasIssuers)}`),
     ...(row.why === undefined ? [] : wrapText(`why: ${escapeForTerminal(row.why)}`)),
   ]);
-  return `${[head, ...lines, '', ...wrapText(`State from ${source}.`, '')].join('\n')}\n`;
+  const adapter =
+    away === undefined
+      ? []
+      : [
+          ...wrapText(
+            `Nothing listens on ${escapeForTerminal(away.listen)}, the adapter of ${away.servers.join(', ')}.`,
+            '',
+          ),
+          `Start it: ${away.start}`,
+        ];
+  return `${[head, ...lines, '', ...wrapText(`State from ${source}.`, ''), ...adapter].join('\n')}\n`;
 }
 
 function driftOf({ drift }: ServerRow): string {

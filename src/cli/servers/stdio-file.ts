@@ -1,9 +1,12 @@
 // The file of the stdio servers beside a gateway file, which one process of `sallyport stdio --config` serves to it: what
 // `add` reads of it and writes into it. docs/guides/stdio-servers.md.
 
-import { isObject } from '../../protocol/jsonrpc.js';
+import { isLoopbackHost } from '../../config/checks/addresses.js';
+import type { Diagnostic } from '../../config/diagnostics.js';
+import { STDIO_SCHEMA } from '../../config/schema/stdio.js';
+import { readDocument } from '../../config/schema/validation.js';
 import { quoteYaml, urlHost } from '../../text/escaping.js';
-import { readYaml } from '../../text/yaml.js';
+import { type Locate, readYaml } from '../../text/yaml.js';
 import { addToMap, type EntryValue, removeFromMap, type YamlEdit } from '../../text/yaml-edit.js';
 import type { ServerAnswers } from './drafts.js';
 
@@ -27,10 +30,14 @@ export type StdioEntry = {
   readonly cwd?: string | undefined;
 };
 
-/** Where the adapter listens, and the file of its token, relative to its own. */
-export type StdioAddress = {
-  readonly at: Pick<ServerAnswers, 'socket'> & { readonly origin: string };
+/** Where an adapter listens; the path of a socket is relative to its file. */
+export type ListenAddress = { readonly host: string; readonly port: number } | { readonly socket: string };
+
+export type StdioFile = {
+  readonly listen: ListenAddress;
+  /** The file of the token, relative to this one. */
   readonly token: string;
+  readonly servers: ReadonlyMap<string, StdioEntry>;
 };
 
 /** The file before its first server. */
@@ -41,21 +48,49 @@ token: {file: ${STDIO_TOKEN}}
 servers: {}
 `;
 
-/** What the file says of the adapter, or in one clause what it lacks. */
-export function readStdioAddress(text: string): StdioAddress | { readonly error: string } {
-  const read = readYaml(text, LIMITS);
-  const value = (read.ok ? read.value : undefined) as Readonly<Record<string, unknown>> | undefined;
-  if (!read.ok) return { error: read.mistakes[0]?.message ?? 'it cannot be read' };
-  const listen = value?.['listen'];
-  const token = value?.['token'] as Readonly<Record<string, unknown>> | undefined;
-  if (typeof listen !== 'string') return { error: 'it has no "listen"' };
-  const file = isObject(token as never) ? token?.['file'] : undefined;
-  if (typeof file !== 'string') return { error: 'it has no "token: {file: …}"' };
-  if (listen.startsWith('unix:'))
-    return { at: { origin: 'http://localhost', socket: listen.slice('unix:'.length) }, token: file };
-  const [, host = '', port = ''] = /^(.+):([0-9]{1,5})$/.exec(listen) ?? [];
-  if (port === '') return { error: '"listen" is neither HOST:PORT nor unix:PATH' };
-  return { at: { origin: `http://${urlHost(host)}:${port}` }, token: file };
+export type StdioReading =
+  | { readonly ok: true; readonly value: StdioFile; readonly locate: Locate }
+  | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] };
+
+/** What the file says, or every mistake in it. */
+export function readStdioFile(file: string, bytes: Uint8Array): StdioReading {
+  const read = readDocument(STDIO_SCHEMA, file, bytes);
+  if (!read.ok) return read;
+  const { listen, token, servers } = read.value;
+  const address = readListen(listen);
+  if ('error' in address) {
+    const finding = { severity: 'error', rule: 'wrong-value', message: address.error } as const;
+    return { ok: false, diagnostics: [{ file, ...read.locate(['listen'], 'value'), ...finding }] };
+  }
+  const entries = Object.entries(servers).map(([name, { command, env = {}, cwd }]) => {
+    return [name, { command, env: new Map(Object.entries(env)), cwd }] as const;
+  });
+  return { ok: true, value: { listen: address, token: token.file, servers: new Map(entries) }, locate: read.locate };
+}
+
+/** An address as the file has it: `HOST:PORT` on loopback or `unix:PATH`. */
+function readListen(text: string): ListenAddress | { readonly error: string } {
+  if (text.startsWith('unix:') && text.length > 'unix:'.length) return { socket: text.slice('unix:'.length) };
+  const address = readLoopback(text);
+  if ('error' in address && !address.isPublic) return { error: 'expected HOST:PORT or unix:PATH' };
+  return 'port' in address && address.port === 0 ? { error: 'expected a port other than 0' } : address;
+}
+
+type NoAddress = { readonly error: string; readonly isPublic?: true };
+
+export function readLoopback(text: string): Exclude<ListenAddress, { readonly socket: string }> | NoAddress {
+  const [, host = '', port = ''] = /^(\[[^\]]+\]|[^:]+):([0-9]{1,5})$/.exec(text) ?? [];
+  if (host === '' || Number(port) > 65_535) return { error: 'Expected HOST:PORT.' };
+  if (!isLoopbackHost(host))
+    return { error: 'Only addresses of the loopback, such as 127.0.0.1:8090, are possible.', isPublic: true };
+  return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) };
+}
+
+/** Where the gateway reaches the adapter. */
+export function placeOfListen(listen: ListenAddress): Pick<ServerAnswers, 'socket'> & { readonly origin: string } {
+  return 'socket' in listen
+    ? { origin: 'http://localhost', socket: listen.socket }
+    : { origin: `http://${urlHost(listen.host)}:${listen.port}` };
 }
 
 /** The file with a server more. */

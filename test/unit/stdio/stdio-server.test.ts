@@ -10,6 +10,7 @@ import {
   type Sent,
   STDIO_TOKEN,
   type StdioRig,
+  scriptedCommand,
   startStdioRig,
 } from '../../support/stdio-server.js';
 
@@ -47,6 +48,46 @@ describe('an answer with', () => {
     const session = await rig.open();
     const text = `{"jsonrpc":"2.0","id":9,"result":${result}}\n`;
     expect((await rig.call(session, 'print', { text }, 9)).text).toContain(seen);
+  });
+});
+
+describe('[STD-08] several servers at one address', () => {
+  it('are each at their path, and what becomes of one concerns no other', async () => {
+    const command = scriptedCommand();
+    let isReady = false;
+    const rig = await start({
+      maxSessions: 1,
+      servers: new Map([
+        ['/one', { label: 'one ', prepare: async () => command }],
+        [
+          '/two',
+          { label: 'two ', prepare: async () => (isReady ? command : { error: 'its variable KEY has no value' }) },
+        ],
+        ['/none', { label: 'none ', prepare: async () => ({ ...command, command: 'no-such-program' }) }],
+      ]),
+    });
+    const opened = await rig.send({ path: '/one', body: INITIALIZE });
+    const session = String(opened.headers['mcp-session-id']);
+    const call = (path: string, method: string) =>
+      rig.send({ path, session, body: { jsonrpc: '2.0', id: 1, method, params: {} } });
+
+    const refused = await rig.send({ path: '/two', body: INITIALIZE });
+    expect([refused.status, refused.text]).toEqual([503, expect.stringContaining('its variable KEY has no value.')]);
+    expect(rig.log).toContain('two session 1: not started: its variable KEY has no value');
+    const missing = await rig.send({ path: '/none', body: INITIALIZE });
+    expect([missing.status, missing.text]).toEqual([502, expect.stringContaining('was not found')]);
+    const other = await rig.send({ path: '/mcp', body: INITIALIZE });
+    expect([other.status, other.text]).toEqual([404, expect.stringContaining('The paths are /one, /two, /none.')]);
+    // A session is one of its server, and so is the limit.
+    expect((await call('/two', 'echo')).status).toBe(404);
+    isReady = true;
+    const late = await rig.send({ path: '/two', body: INITIALIZE });
+    expect(late.status).toBe(200);
+    const dying = { jsonrpc: '2.0', id: 2, method: 'die', params: {} };
+    await rig.send({ path: '/two', session: String(late.headers['mcp-session-id']), body: dying });
+    expect(rig.log.join('\n')).toContain('two session 2: ended: it ended with exit code 3');
+    expect((await call('/one', 'echo')).status).toBe(200);
+    expect((await rig.send({ path: '/two', body: INITIALIZE })).status).toBe(200);
   });
 });
 

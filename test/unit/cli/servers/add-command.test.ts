@@ -33,6 +33,8 @@ type Given = {
   readonly observe?: () => Promise<Observation>;
   readonly answers?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Whether the adapter of stdio servers does. */
+  readonly isListening?: boolean;
   /** What the admin API answers. */
   readonly controls?: readonly object[];
 };
@@ -64,7 +66,7 @@ async function run(argv: readonly string[], given: Given = {}) {
     initCommand(io, { ...ports, checkIssuer: async () => ({ isKeycloak: false }) }),
     addCommand(io, ports),
     removeCommand(io, VALIDATE),
-    listCommand(io, { ...POLICY_PORTS, ask }),
+    listCommand(io, { ...POLICY_PORTS, files: DISK_FILES, ask, isListening: async () => given.isListening === true }),
   ];
   const code = await buildProgram(io, commands).run(argv);
   return { code, out: io.out(), err: io.err(), asked };
@@ -216,6 +218,11 @@ describe('[C-27] add', () => {
     await run(['add', 'git', '--group', 'eng', '--offline', '--', 'uvx', 'mcp-server-git']);
     expect(await read('stdio.yaml')).toContain(`${first}  git:\n    command: ["uvx", "mcp-server-git"]\n`);
     expect(await read('secrets/stdio.token')).toBe(token);
+    const hint = 'Nothing listens on 127.0.0.1:8090, the adapter of files, git.\nStart it: ';
+    const listed = await run(['list']);
+    expect(listed.out).toContain(hint);
+    expect(listed.out).toMatch(/ stdio --config stdio\.yaml$/m);
+    expect((await run(['list'], { isListening: true })).out).not.toContain('Start it');
     const removed = await run(['remove', 'files']);
     expect(removed.out).toContain('removed files from stdio.yaml and sallyport.yaml\n');
     expect(removed.out).toContain('left secrets/files.API_KEY: it holds a secret\n');
