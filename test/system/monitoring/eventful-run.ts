@@ -108,6 +108,7 @@ export async function runEventfully(): Promise<EventfulRun> {
             'issuers: [opaque]',
             'tls: {ca: ./authority.crt}',
             'pinning: {maxAge: 10m}',
+            'limits: {requestTimeout: 400ms}',
             `credentials: {type: client-credentials, tokenEndpoint: "${tokens.url}", network: loopback, clientId: gateway, clientSecret: {env: CLIENT}}`,
           ],
         },
@@ -178,7 +179,7 @@ ${tracingTo(otlp)}`,
           sub: 'eve',
           client_id: 'ide',
           aud: one.url('files'),
-          exp: 9_999_999_999,
+          exp: Math.floor(Date.now() / 1000) + 300,
         }
       : { active: false },
   );
