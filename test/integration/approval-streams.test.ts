@@ -93,7 +93,7 @@ describe('[APR-60, Q-10] the result of an approved call', () => {
     expect(uses()).toBe(1);
     expect((await ask('by reviewer', 8)).text).toContain('approval-required');
     expect(uses()).toBe(1);
-    expect(await evidence()).toEqual(['requested', 'granted', 'used', 'requested']);
+    await expect.poll(evidence).toEqual(['requested', 'granted', 'used', 'requested']);
   });
 });
 
@@ -105,11 +105,11 @@ describe('[APR-60, Q-10] what a server asks on a resumed stream', () => {
       (await session.ask(7, 'tools/call', { name: 'read_record', arguments: { id: 'one' } })).text,
     );
     for (const turn of [1, 2, 3]) expect([turn, (await resume(id)).messages]).toEqual([turn, [ownAnswer]]);
-    expect(await evidence()).toEqual(['requested']);
+    await expect.poll(evidence).toEqual(['requested']);
     await grantWaiting();
     expect((await resume(id)).text).toContain('Which branch?');
     expect((await resume(id)).text).not.toContain('Which branch?');
-    expect(await evidence()).toEqual(['requested', 'granted', 'used', 'requested']);
+    await expect.poll(evidence).toEqual(['requested', 'granted', 'used', 'requested']);
   });
 });
 
@@ -142,7 +142,7 @@ describe('[APR-60, Q-13] a call that is held for a form', () => {
     const [id = ''] = idsOf(stream.text());
     for (const turn of [1, 2]) expect([turn, (await resume(id)).messages]).toEqual([turn, [ownAnswer]]);
     expect(uses()).toBe(1);
-    expect(await evidence()).toEqual(['requested', 'granted', 'used']);
+    await expect.poll(evidence).toEqual(['requested', 'granted', 'used']);
   });
 
   it('sends nothing when its stream breaks, and the form is answered all the same, for the call that is repeated', async () => {
@@ -157,7 +157,7 @@ describe('[APR-60, Q-13] a call that is held for a form', () => {
     expect(uses()).toBe(0);
     expect((await ask('by form', 9)).text).toContain('write_record one');
     expect(uses()).toBe(1);
-    expect(await evidence()).toEqual(['requested', 'granted', 'used']);
+    await expect.poll(evidence).toEqual(['requested', 'granted', 'used']);
     const next = await hold();
     expect(uses()).toBe(1);
     next.leave();
