@@ -171,7 +171,7 @@ describe('[STD-07] sallyport stdio', () => {
         expect([text, ended]).toEqual([text, code]);
       }
       const none = await runSallyport(['stdio'], { cwd: folder });
-      expect([none.code, none.stderr]).toEqual([2, expect.stringContaining("argument 'command'")]);
+      expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('give a command after --')]);
     },
     LONG,
   );
