@@ -379,7 +379,8 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   },
   async pin() {
     const { pinCommand } = await import('./cli/pin/pin-command.js');
-    return pinCommand(io, await pinPorts());
+    const questions = process.stdin.isTTY === true ? await terminalQuestions() : undefined;
+    return pinCommand(io, { ...(await pinPorts()), questions });
   },
   async audit() {
     const { auditCommand } = await import('./cli/audit/audit-command.js');

@@ -67,7 +67,33 @@ export type PinApproveOptions = DecisionOptions & {
   readonly digest?: string;
   /** Findings that are accepted; for one name, unless they are about the whole upstream. */
   readonly accept?: readonly string[];
+  /** Definitions that a person chose one by one, in place of names. */
+  readonly chosen?: readonly PinDigest[];
 };
+
+/** Approves what is pending at every upstream; each prints what it leaves and why. */
+export async function runPinApproveAll(
+  options: Omit<PinApproveOptions, 'upstream' | 'names'>,
+  io: CliIo,
+  ports: PinPorts,
+): Promise<number> {
+  const { all, digest, accept } = options;
+  if (all !== true || digest !== undefined || accept !== undefined)
+    return fail('name the upstream, or approve everything that is pending with --all alone', EXIT_UNCHECKED, io);
+  const approval = approvalOf(options, io, ports);
+  const outline = readOutline(options.config, io, ports);
+  if (approval === undefined) io.stderr(NO_NAME);
+  if (approval === undefined || outline === undefined) return EXIT_UNCHECKED;
+  const codes = new Set<number>();
+  for (const upstream of outline.upstreams) {
+    const read = readLockFile(outline.folder, upstream, io, ports);
+    if (read === 'invalid') codes.add(EXIT_UNCHECKED);
+    else if (pendingOf(read.lock).length > 0)
+      codes.add(await runPinApprove({ ...options, by: approval.by, upstream, names: [] }, io, ports));
+  }
+  if (codes.size === 0) io.stderr('Nothing is pending in the lock files.\n');
+  return Math.max(EXIT_FINE, ...codes);
+}
 
 export type PinBlockOptions = DecisionOptions & {
   readonly name: string;
@@ -197,7 +223,8 @@ function readFolder(options: DecisionOptions, io: CliIo, ports: PinPorts): PinFo
   return outline;
 }
 
-function findUsageError({ names, all, digest, accept }: PinApproveOptions): string | undefined {
+function findUsageError({ names, all, digest, accept, chosen }: PinApproveOptions): string | undefined {
+  if (chosen !== undefined) return undefined;
   if ((all === true) === names.length > 0) {
     return 'say what to approve: the names of what is pending, or --all';
   }
@@ -215,7 +242,7 @@ type Selection =
   | { readonly ok: true; readonly pins: readonly PinDigest[]; readonly notes: readonly string[] }
   | { readonly ok: false; readonly error: string; readonly code: number };
 
-type Wanted = Pick<PinApproveOptions, 'names' | 'all' | 'kind' | 'digest'>;
+type Wanted = Pick<PinApproveOptions, 'names' | 'all' | 'kind' | 'digest' | 'chosen'>;
 
 /** Digits of a digest that name it where no other begins with them. */
 const DIGEST = /^(?:sha256:)?([0-9a-f]{16,64})$/;
@@ -247,6 +274,7 @@ function isBlocked(lock: Lock | undefined, pin: PinName): boolean {
 /** Finds what is meant, or says why nothing is. `fetchLine` is the command that reads the upstream again. */
 function selectPins(wanted: Wanted, lock: Lock, observed: Observed | undefined, fetchLine: string): Selection {
   const isKind = ({ kind }: PinName): boolean => (wanted.kind ?? kind) === kind;
+  if (wanted.chosen !== undefined) return { ok: true, pins: wanted.chosen, notes: [] };
   if (wanted.all === true) return { ok: true, pins: pendingOf(lock).filter(isKind), notes: [] };
   const pins: PinDigest[] = [];
   const notes: string[] = [];

@@ -32,6 +32,7 @@ import { mirroredParameters } from '../../protocol/headers.js';
 import { escapeForTerminal, isPasteable } from '../../text/escaping.js';
 import { systemErrorCode } from '../../text/wording.js';
 import { type CliIo, commandLine, didYouMean } from '../program.js';
+import type { Questions } from '../servers/questions.js';
 
 /** What one upstream offers now. */
 export type Observation =
@@ -55,6 +56,8 @@ export type PinPorts = {
   observe(upstream: UpstreamSettings, gateway: Pick<Settings, 'keys' | 'publicBase'>): Promise<Observation>;
   /** Milliseconds since the epoch. */
   now(): number;
+  /** A terminal on which a person answers questions. */
+  readonly questions?: (() => Questions) | undefined;
   /** `user.name <user.email>` of git, if both are configured. */
   gitIdentity?(): string | undefined;
   /** Runs a shell command with this input. Resolves with what it printed, or with why it failed. Never rejects. */

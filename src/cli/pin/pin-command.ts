@@ -29,7 +29,15 @@ import {
   type Finish,
   withConfigOption,
 } from '../program.js';
-import { NAMED_KINDS, type PinApproveOptions, type PinBlockOptions, runPinApprove, runPinBlock } from './approve.js';
+import {
+  NAMED_KINDS,
+  type PinApproveOptions,
+  type PinBlockOptions,
+  runPinApprove,
+  runPinApproveAll,
+  runPinBlock,
+} from './approve.js';
+import { runPinApproveInteractive } from './approve-interactive.js';
 import { runPinDiff, runPinVerify } from './diff.js';
 import {
   approvalOf,
@@ -196,6 +204,8 @@ export function pinCommand(io: CliIo, ports: PinPorts): Command {
       'sallyport pin verify --format sarif > pins.sarif    # in CI: exit 1 on drift',
       'sallyport pin approve github get_issue list_issues --by alex --note "JIRA-12"',
       'sallyport pin approve github --all    # everything that is pending in the lock file',
+      'sallyport pin approve github -i    # one by one, on a terminal',
+      'sallyport pin approve --all    # everything that is pending at every upstream',
       'sallyport pin block github delete_repo',
       'sallyport pin sign github --key signer.pem',
     ],
@@ -250,11 +260,12 @@ function addDecisions(command: Commander, finish: Finish, io: CliIo, ports: PinP
   decisionCommand(command, 'approve', io)
     .argument('[names...]', 'names of pending items; of a template, its uriTemplate')
     .description('Approve definitions of the lock file that are pending.')
-    .option('--all', 'approve everything pending (with --kind, of that kind)')
+    .option('--all', 'approve everything pending (with --kind, of that kind); without an upstream, at all')
+    .option('-i, --interactive', 'step through what is pending on a terminal')
     .option('--digest <digest>', 'the digest that was reviewed, or its first 16 digits or more')
     .option('--accept <finding...>', 'approve one definition in spite of these findings of the scan')
-    .action(async (upstream: string, names: string[], options: PinApproveOptions) =>
-      finish(await runPinApprove({ ...options, upstream, names }, io, ports)),
+    .action(async (upstream: string | undefined, names: string[], options: ApproveOptions) =>
+      finish(await approve(upstream, names, options, io, ports)),
     );
   decisionCommand(command, 'block', io)
     .argument('<name>', 'name of the item; of a template, its uriTemplate')
@@ -262,6 +273,20 @@ function addDecisions(command: Commander, finish: Finish, io: CliIo, ports: PinP
     .action(async (upstream: string, name: string, options: PinBlockOptions) =>
       finish(await runPinBlock({ ...options, upstream, name }, io, ports)),
     );
+}
+
+type ApproveOptions = PinApproveOptions & { readonly interactive?: boolean };
+
+function approve(
+  upstream: string | undefined,
+  names: readonly string[],
+  { interactive, ...options }: ApproveOptions,
+  io: CliIo,
+  ports: PinPorts,
+): Promise<number> {
+  if (upstream === undefined) return runPinApproveAll(options, io, ports);
+  if (interactive !== true) return runPinApprove({ ...options, upstream, names }, io, ports);
+  return runPinApproveInteractive({ ...options, upstream }, io, ports);
 }
 
 function addSign(command: Commander, finish: Finish, io: CliIo, ports: PinPorts): void {
@@ -290,7 +315,8 @@ function readCounter(text: string): number {
 }
 
 function decisionCommand(command: Commander, word: 'approve' | 'block', io: CliIo): Commander {
-  const added = command.command(word).argument('<upstream>', 'name of the upstream');
+  const upstream = word === 'approve' ? '[upstream]' : '<upstream>';
+  const added = command.command(word).argument(upstream, 'name of the upstream');
   const meaning =
     word === 'approve' ? 'kind of item, if items of several kinds have the name' : 'kind of item (default: tool)';
   return withSharedOptions(added, io)
