@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import type { PolicyDiagnostic, PolicyDocument, Reviewing } from '../policy/compile/documents.js';
+import { finishAtOnce } from '../protocol/json/incremental.js';
 import { isObject } from '../protocol/jsonrpc.js';
 import { describeReadError, firstOf } from '../text/wording.js';
 import type { Locate, Position } from '../text/yaml.js';
@@ -282,10 +283,9 @@ function reportLost(file: string): Diagnostic {
 }
 
 /** Compiles well-formed documents. `hash` identifies their version. */
-type CompileDocuments<Policies> = (
-  documents: readonly PolicyDocument[],
-  hash: string,
-) => { readonly policies: Policies; readonly diagnostics: readonly PolicyDiagnostic[] };
+type CompileDocuments<Policies> = (documents: readonly PolicyDocument[], hash: string) => Compiled<Policies>;
+
+type Compiled<Policies> = { readonly policies: Policies; readonly diagnostics: readonly PolicyDiagnostic[] };
 
 type PolicyReading<Policies> = {
   /** `undefined` if a diagnostic is an error. */
@@ -302,23 +302,51 @@ type PolicyReading<Policies> = {
 /** Reads `*.policy.yaml` of a folder, not of its subfolders. A folder without any is a warning, not an error. */
 export function loadPolicies<Policies>(
   folder: string,
-  ports: { readonly files: Files; readonly compile: CompileDocuments<Policies> },
+  { files, compile }: { readonly files: Files; readonly compile: CompileDocuments<Policies> },
 ): PolicyReading<Policies> {
+  const ports: StepPorts<Policies> = {
+    files,
+    // biome-ignore lint/correctness/useYield: all of it is one step
+    *compile(...given) {
+      return compile(...given);
+    },
+  };
+  return finishAtOnce(loadPoliciesInSteps(folder, ports));
+}
+
+type StepPorts<Policies> = {
+  readonly files: Files;
+  readonly compile: (...given: Parameters<CompileDocuments<Policies>>) => Generator<void, Compiled<Policies>>;
+  /** The document of a file that holds what it did when it was read; such a file is parsed only to find a position. */
+  readonly known?: (file: string) => PolicyDocument | undefined;
+};
+
+/** The same in small steps. */
+export function* loadPoliciesInSteps<Policies>(
+  folder: string,
+  { files, compile, known }: StepPorts<Policies>,
+): Generator<void, PolicyReading<Policies>> {
   const diagnostics: Diagnostic[] = [];
   const locators = new Map<string, Locate>();
   const documents: PolicyDocument[] = [];
   const hash = createHash('sha256');
-  for (const name of listPolicies(folder, ports.files, diagnostics)) {
+  for (const name of listPolicies(folder, files, diagnostics)) {
     const file = join(folder, name);
-    const bytes = readPolicyBytes(file, ports.files, diagnostics);
+    const bytes = readPolicyBytes(file, files, diagnostics);
     if (bytes === undefined) continue;
     hash.update(`${JSON.stringify(name)} ${bytes.byteLength}\n`).update(bytes);
-    const document = readPolicy(file, bytes, locators, diagnostics);
+    const before = known?.(file);
+    const document = before ?? readPolicy(file, bytes, locators, diagnostics);
     if (document !== undefined) documents.push(document);
+    if (before !== undefined) locators.set(file, locateLater(file, bytes, locators));
+    yield;
   }
   const version = hash.digest('hex');
-  const compiled = ports.compile(documents, version);
-  for (const diagnostic of compiled.diagnostics) diagnostics.push(locatePolicyDiagnostic(diagnostic, locators));
+  const compiled = yield* compile(documents, version);
+  for (const diagnostic of compiled.diagnostics) {
+    diagnostics.push(locatePolicyDiagnostic(diagnostic, locators));
+    yield;
+  }
   return {
     policies: hasErrors(diagnostics) ? undefined : compiled.policies,
     documents,
@@ -545,6 +573,17 @@ function readPolicy(
   locators.set(file, document.locate);
   const { policy, mode, defaults, rules, labels, flows, sensitive } = resolveMeanings(POLICY_SCHEMA, document.value);
   return { file, policy, mode, defaults, rules, labels, flows, sensitive };
+}
+
+/** Parses the file when it is first asked for a position. */
+function locateLater(file: string, bytes: Uint8Array, locators: Map<string, Locate>): Locate {
+  return (path, at) => {
+    const own = new Map<string, Locate>();
+    readPolicy(file, bytes, own, []);
+    const locate = own.get(file) ?? (() => ({ line: 1, column: 1 }));
+    locators.set(file, locate);
+    return locate(path, at);
+  };
 }
 
 function locatePolicyDiagnostic(diagnostic: PolicyDiagnostic, locators: ReadonlyMap<string, Locate>): Diagnostic {

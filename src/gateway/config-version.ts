@@ -12,6 +12,7 @@ import {
   type InForce,
   loadGateway,
   loadPolicies,
+  loadPoliciesInSteps,
   type Outline,
   type ReloadFacts,
 } from '../config/load.js';
@@ -38,7 +39,14 @@ import {
 import { approvedVersions, LOCK_SUFFIX, type Lock, PIN_KINDS } from '../pins/lock.js';
 import { loadLocks, type SignedLock } from '../pins/lock-reader.js';
 import { SIGNATURE_SUFFIX } from '../pins/signature.js';
-import { type CompiledPolicies, compileChecked, compilePolicies, knownRules } from '../policy/compile/compile.js';
+import {
+  type CompiledPolicies,
+  compileChecked,
+  compileInSteps,
+  compilePolicies,
+  type DocumentChecks,
+  knownRules,
+} from '../policy/compile/compile.js';
 import type { Closing, PolicyDocument } from '../policy/compile/documents.js';
 import type { Catalog, SchemaOptions } from '../policy/definitions.js';
 import { type WrittenRules, writtenRules } from '../policy/explain.js';
@@ -46,7 +54,7 @@ import { compileSchema } from '../policy/json-schema/validator.js';
 import { type PresentedTool, presentationOf, presentationProblems, shownName } from '../policy/presentation.js';
 import { openTexts, type PolicySet, type Rule } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
-import type { Turns } from '../protocol/json/incremental.js';
+import { finishInTurns, runInTurns, type Turns } from '../protocol/json/incremental.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { escapeForTerminal, quoteForShell } from '../text/escaping.js';
 import { stepsOf } from '../text/json-members.js';
@@ -104,7 +112,10 @@ function approvedNames(catalog: Catalog | undefined, kind: (typeof NAMED_KINDS)[
  */
 function pinsOf(locks: ReadonlyMap<string, Lock>, compile: CompileDefinition): PinsOf {
   const catalogs = new Map<string, Catalog>();
-  for (const [upstream, lock] of locks) {
+  return (upstream) => {
+    const lock = locks.get(upstream);
+    const known = catalogs.get(upstream);
+    if (lock === undefined || known !== undefined) return known;
     const catalog = createCatalog({
       upstream,
       lock,
@@ -115,8 +126,8 @@ function pinsOf(locks: ReadonlyMap<string, Lock>, compile: CompileDefinition): P
       compile,
     });
     catalogs.set(upstream, catalog);
-  }
-  return (upstream) => catalogs.get(upstream);
+    return catalog;
+  };
 }
 
 /** A note names no more tools of one upstream. */
@@ -307,18 +318,35 @@ type Sources = {
 };
 
 /** A version that was read and checked, without what cannot be sent between threads: compiled rules. */
-type VersionFiles = Omit<Version, keyof VersionParts | 'written'> & {
+type VersionFiles = Omit<Version, 'policies' | 'closed' | 'compiled' | 'locks' | 'written'> & {
   readonly outline: Outline;
   readonly documents: readonly PolicyDocument[];
   /** SHA-256 of the text of each lock file, by upstream. */
   readonly lockTexts: ReadonlyMap<string, string>;
+  /** What was found in each document by itself. */
+  readonly found: readonly DocumentChecks['found'][];
+  /** What a reload says of the other files. */
+  readonly others: readonly Diagnostic[];
 };
+
+/** What a version came from, kept for the reading of one that differs in policies only. */
+export type Origin = Pick<VersionFiles, 'outline' | 'others'> & {
+  readonly byDocument: ReadonlyMap<PolicyDocument, DocumentChecks>;
+  readonly read: FilesRead;
+  readonly named: NamedPaths | undefined;
+};
+
+/** With what the version came from, if there is one. */
+export type TracedReading = VersionReading & { readonly origin?: Origin | undefined };
 
 /** `files` is absent if a diagnostic is an error. */
 export type FilesReading = Omit<VersionReading, 'version'> & { readonly files: VersionFiles | undefined };
 
 /** The parts of a version that are made where it is used. */
-type VersionParts = Pick<Version, 'policies' | 'closed' | 'compiled' | 'locks'>;
+type VersionParts = Pick<Version, 'policies' | 'closed' | 'compiled' | 'locks'> & {
+  /** Of each document. */
+  readonly rulesOf: readonly (readonly Rule[])[];
+};
 
 /** The running version, as far as the reading of the next one depends on it. */
 export type VersionInForce = InForce & {
@@ -337,23 +365,24 @@ export function inForceOf({ reload, hashes, policies, compiled }: Version): Vers
 }
 
 /** Reads the gateway file and every file that it names, and returns the diagnostics of all of them. */
-export async function loadVersion(file: string, sources: Sources, inForce?: VersionInForce): Promise<VersionReading> {
+export async function loadVersion(file: string, sources: Sources, inForce?: VersionInForce): Promise<TracedReading> {
   const { files, parts, ...reading } = await readFiles(file, sources, inForce);
-  return { ...reading, version: files && parts && versionOf(files, parts) };
+  return files && parts ? readingOf(reading, files, parts) : { ...reading, version: undefined };
 }
 
 /** The version of files that were read and checked on another thread. */
 export async function completeVersion(
+  reading: Omit<FilesReading, 'files'>,
   files: VersionFiles,
   locks: ReadonlyMap<string, Lock>,
   inForce: Pick<VersionInForce, 'open' | 'compiled'>,
   turns: Turns,
-): Promise<Version> {
+): Promise<TracedReading> {
   const { outline, documents, hashes, reload } = files;
   // What the rules say about pins was checked there already.
   const context = { ...outline, hash: hashes.policy, mode: outline.policiesMode, closing: closingOf(reload, inForce) };
   const compiled = await compileChecked(documents, context, knownRules(inForce.compiled), turns);
-  return versionOf(files, { ...compiled, locks });
+  return readingOf(reading, files, { ...compiled, locks });
 }
 
 /** What rules need in vain until a restart; `undefined` where nothing waits for one. */
@@ -362,8 +391,120 @@ function closingOf(reload: ReloadFacts | undefined, inForce: Pick<VersionInForce
   return { ...reload.pending.lacking, open: inForce.open };
 }
 
-function versionOf({ outline: _o, documents, lockTexts: _t, ...files }: VersionFiles, parts: VersionParts): Version {
-  return { ...files, ...parts, written: writtenRules(documents) };
+function readingOf(
+  reading: Omit<FilesReading, 'files'>,
+  { outline, documents, lockTexts: _, found, others, ...files }: VersionFiles,
+  { rulesOf, ...parts }: VersionParts,
+): TracedReading {
+  const version = { ...files, ...parts, written: writtenRules(documents) };
+  const checks = documents.map((document, index) => {
+    return [document, { rules: rulesOf[index] ?? [], found: found[index] }] as const;
+  });
+  const { read, named } = reading;
+  const origin = read && { outline, others, byDocument: new Map(checks), read, named };
+  return { ...reading, version, origin };
+}
+
+const POLICY_SUFFIX = '.policy.yaml';
+/** More of changed policies than this is read on a thread of its own. */
+const MAX_CHANGED_BYTES = 64 * 1024;
+
+/**
+ * The version in force with the policies as they are now, if no other file has changed and there is no mistake in them;
+ * `undefined` where everything has to be read again. All files are read in turns; only changed policies are parsed,
+ * compiled and compared with the pins. What other documents were found to say depends on them and on files that are as
+ * they were.
+ */
+export async function readChangedPolicies(
+  inForce: Version,
+  origin: Origin,
+  compile: CompileDefinition,
+  turns: Turns,
+): Promise<TracedReading | undefined> {
+  const { pending, lost } = inForce.reload;
+  const changes = pending.keys.length + lost.length === 0 ? await findChanges(origin, turns) : undefined;
+  if (changes === undefined) return undefined;
+  const { outline, byDocument, named, others } = origin;
+  const known = new Map([...byDocument.keys()].map((document) => [document.file, document]));
+  const pins = pinsOf(inForce.locks, compile);
+  const steps = loadPoliciesInSteps(outline.policiesDir, {
+    files: changes.files,
+    *compile(documents, hash) {
+      const context = { ...outline, hash, pins, mode: outline.policiesMode };
+      const compiled = yield* compileInSteps(documents, context, byDocument);
+      return { policies: compiled, diagnostics: compiled.diagnostics };
+    },
+    known: (file) => (changes.paths.has(file) ? undefined : known.get(file)),
+  });
+  const { policies: result, documents, hash, diagnostics } = await finishInTurns(turns, steps);
+  if (result === undefined || result.closed.length > 0) return undefined;
+  const { policies, closed, compiled } = result;
+  const version = {
+    ...inForce,
+    ...{ policies, closed, compiled, written: writtenRules(documents) },
+    hashes: { ...inForce.hashes, policy: hash },
+    fileHashes: { ...inForce.fileHashes, policy: hash },
+  };
+  const checks = documents.flatMap((document, index) => {
+    const one = result.byDocument[index];
+    return one === undefined ? [] : [[document, one] as const];
+  });
+  return {
+    version,
+    unsigned: new Set(),
+    fileHashes: version.fileHashes,
+    diagnostics: [...others, ...diagnostics],
+    read: changes.read,
+    named,
+    origin: { outline, others, byDocument: new Map(checks), read: changes.read, named },
+  };
+}
+
+/** The policies as they are now, and the paths of those that differ; `undefined` if another file does, or much of them. */
+async function findChanges({ outline, read: before }: Origin, turns: Turns) {
+  const { policiesDir, pinsDir } = outline;
+  const { files, read } = noteReads(DISK_FILES);
+  const folders = [...new Set([policiesDir, ...before.names.keys()])];
+  for (const folder of folders) tryTo(() => files.listFolder(folder));
+  const isSame = (folder: string): boolean => {
+    const namesIn = ({ names }: FilesRead): string =>
+      JSON.stringify([...(names.get(folder) ?? [])].filter((name) => isCompared(folder, name)).sort());
+    return namesIn(before) === namesIn(read);
+  };
+  const isCompared = (folder: string, name: string): boolean => {
+    if (folder === pinsDir) return name.endsWith(LOCK_SUFFIX) || name.endsWith(SIGNATURE_SUFFIX);
+    return folder !== policiesDir;
+  };
+  if (!folders.every(isSame)) return undefined;
+  const isPolicy = (path: string): boolean => dirname(path) === policiesDir && path.endsWith(POLICY_SUFFIX);
+  const listed = (read.names.get(policiesDir) ?? []).map((name) => join(policiesDir, name)).filter(isPolicy);
+  const contents = new Map<string, Uint8Array>();
+  const paths = new Set<string>();
+  let [changedBytes, areOthersSame] = [0, true];
+  const others = [...before.digests.keys()].filter((path) => !isPolicy(path));
+  await runInTurns(turns, [...others, ...listed], (path) => {
+    const bytes = tryTo(() => files.readFile(path));
+    const isAsBefore = before.digests.get(path) === read.digests.get(path);
+    if (!isPolicy(path)) areOthersSame &&= isAsBefore;
+    else if (bytes !== undefined) {
+      contents.set(path, bytes);
+      if (!isAsBefore) changedBytes += paths.add(path) && bytes.byteLength;
+    }
+    return areOthersSame && changedBytes <= MAX_CHANGED_BYTES ? undefined : 'stop';
+  });
+  const isRemoved = listed.length < [...before.digests.keys()].filter(isPolicy).length;
+  if (!areOthersSame || changedBytes > MAX_CHANGED_BYTES || (paths.size === 0 && !isRemoved)) return undefined;
+  const readFile = (path: string): Uint8Array => contents.get(path) ?? DISK_FILES.readFile(path);
+  return { paths, read, files: { readFile, listFolder: (folder: string) => read.names.get(folder) ?? [] } };
+}
+
+/** What cannot be read is noted as such by those who read it. */
+function tryTo<Result>(readIt: () => Result): Result | undefined {
+  try {
+    return readIt();
+  } catch {
+    return undefined;
+  }
 }
 
 /** Reads and checks all files; `parts` is absent if a diagnostic is an error. */
@@ -404,6 +545,7 @@ async function readNoted(
   // While a version runs, names that look alike are hidden, and a removal from a lock file must take effect.
   const severity = inForce === undefined ? 'error' : 'warning';
   const alike = [...checkAggregateNames(outline, pinned, severity), ...checkPresentations(outline, pinned, severity)];
+  const others = [...diagnostics, ...pins.diagnostics, ...alike];
   const found = [
     ...diagnostics,
     ...policies.diagnostics,
@@ -425,8 +567,13 @@ async function readNoted(
       documents: policies.documents,
       signed: pins.signed,
       lockTexts: pins.texts,
+      found: compiled.byDocument.map((one) => one.found),
+      others,
     },
-    parts: { policies: compiled.policies, closed: compiled.closed, compiled: compiled.compiled, locks },
+    parts: {
+      ...{ policies: compiled.policies, closed: compiled.closed, compiled: compiled.compiled, locks },
+      rulesOf: compiled.byDocument.map(({ rules }) => rules),
+    },
     unsigned,
     fileHashes,
     diagnostics: found,

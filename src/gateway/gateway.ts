@@ -551,11 +551,13 @@ function assemble(
   }
   function apply(next: Version): void {
     const before = current.version;
+    // Of hundreds of upstreams nothing is made anew where policies alone have changed.
+    const areSame = next.settings === before.settings;
     // First, because what an upstream that goes has shown last is reported under the version that it was shown under.
-    runtimes.replace(next.settings);
+    if (!areSame) runtimes.replace(next.settings);
     current.version = next;
-    current.identity = buildIdentity(next.settings, identityPorts, current.identity);
-    current.tables = tablesOf(next.settings);
+    if (!areSame) current.identity = buildIdentity(next.settings, identityPorts, current.identity);
+    if (!areSame) current.tables = tablesOf(next.settings);
     webhooks.use(next.settings.webhooks);
     traces.use(next.settings.tracing);
     observability.emit('configured', { ...next.settings, hashes: next.hashes });

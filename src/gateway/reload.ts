@@ -91,7 +91,8 @@ const INVALID = 'the files have errors';
  * the hashes, but the settings that hold them are compared.
  */
 function isSame(one: Version, other: Version): boolean {
-  return JSON.stringify(stateOf(one)) === JSON.stringify(stateOf(other)) && secretsOf(one) === secretsOf(other);
+  if (JSON.stringify(stateOf(one)) !== JSON.stringify(stateOf(other))) return false;
+  return one.settings === other.settings || secretsOf(one) === secretsOf(other);
 }
 
 function stateOf({ hashes, fileHashes, reload: { pending, lost } }: Version): unknown {

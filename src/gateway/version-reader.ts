@@ -1,6 +1,7 @@
 // Reads configuration versions. A reload reads and checks large files on a thread of its own, which neither delays a
 // caller nor waits behind what an upstream sent; then only rules are compiled here, and a schema at its first use. What a
-// start reads, and what is small, is read in place. If the thread ends before it is done, nothing was read.
+// start reads, and what is small, is read in place, and so are policies where nothing else has changed: of the version in
+// force, all that they are checked by is here. If the thread ends before it is done, nothing was read.
 
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,6 +19,9 @@ import {
   type InForceElsewhere,
   inForceOf,
   loadVersion,
+  type Origin,
+  readChangedPolicies,
+  type TracedReading,
   type Version,
   type VersionInForce,
   type VersionReading,
@@ -71,7 +75,19 @@ export function createVersionReader(
   /** Rules are compiled here between what callers send. */
   const turns: Turns = { upstream: '', loopScheduler: createLoopScheduler() };
 
-  async function readHere(inForce?: VersionInForce): Promise<VersionReading> {
+  const origins = new WeakMap<Version, Origin>();
+
+  function keepOrigin({ origin, ...reading }: TracedReading): VersionReading {
+    if (reading.version !== undefined && origin !== undefined) origins.set(reading.version, origin);
+    return reading;
+  }
+
+  async function readChanges(inForce: Version): Promise<TracedReading | undefined> {
+    const origin = origins.get(inForce);
+    return origin && readChangedPolicies(inForce, origin, compile, turns);
+  }
+
+  async function readHere(inForce?: VersionInForce): Promise<TracedReading> {
     const read = new Map<string, Pick<LockPart, 'lock' | 'text'>>();
     const onLock = (lock: Lock, text: string): void => void read.set(lock.upstream, { lock, text });
     const reading = await loadVersion(file, { env, compile, onLock }, inForce);
@@ -79,7 +95,7 @@ export function createVersionReader(
     return reading;
   }
 
-  async function readBeside({ open, compiled, ...inForce }: VersionInForce): Promise<VersionReading> {
+  async function readBeside({ open, compiled, ...inForce }: VersionInForce): Promise<TracedReading> {
     const read = new Map(known);
     const texts = new Map([...known].map(([upstream, { text }]) => [upstream, text]));
     const job = { file, env: { ...env }, inForce, known: texts };
@@ -95,7 +111,7 @@ export function createVersionReader(
         known = new Map([...read].filter(([upstream, { text }]) => files.lockTexts.get(upstream) === text));
         if (known.size < files.lockTexts.size) return failed;
         const locks = new Map([...known].map(([upstream, { lock }]) => [upstream, lock]));
-        return { ...reading, version: await completeVersion(files, locks, { open, compiled }, turns) };
+        return completeVersion(reading, files, locks, { open, compiled }, turns);
       }
       case 'unavailable':
         return readHere({ open, compiled, ...inForce });
@@ -112,9 +128,9 @@ export function createVersionReader(
 
   return {
     async read(inForce) {
-      if (inForce === undefined) return readHere();
-      const running = inForceOf(inForce);
-      return isSmall(file, inForce.settings) ? readHere(running) : readBeside(running);
+      if (inForce === undefined) return keepOrigin(await readHere());
+      if (isSmall(file, inForce.settings)) return keepOrigin(await readHere(inForceOf(inForce)));
+      return keepOrigin((await readChanges(inForce)) ?? (await readBeside(inForceOf(inForce))));
     },
     close: worker.close,
   };

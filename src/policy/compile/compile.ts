@@ -3,7 +3,7 @@
 // files: names that are not pinned, globs that match nothing, arguments that no pinned schema has. Pins that
 // change later make no policy invalid. Reads no file. docs/contract.md, law 4.
 
-import { runInTurns, type Turns } from '../../protocol/json/incremental.js';
+import { finishAtOnce, runInTurns, type Turns } from '../../protocol/json/incremental.js';
 import { isObject, type Json } from '../../protocol/jsonrpc.js';
 import { stepsOf } from '../../text/json-members.js';
 import { createSuggester, type nearestCandidate } from '../../text/wording.js';
@@ -46,6 +46,8 @@ type Run = {
   readonly unpinned: Unpinned;
   /** The first rule that names a budget, by the name. */
   readonly budgets: Map<string, { readonly rule: string; readonly terms: string }>;
+  /** A rule of the document at hand has no pins to be compared with, and what is said of that depends on other documents. */
+  isUnpinned: boolean;
   readonly suggest: typeof nearestCandidate;
   /** The names of a kind that are pinned. */
   pinnedNames(catalog: Catalog | undefined, kind: PinKind): PinnedNames;
@@ -56,6 +58,7 @@ function createRun(): Run {
   return {
     unpinned: new Map(),
     budgets: new Map(),
+    isUnpinned: false,
     suggest: createSuggester(),
     pinnedNames(catalog, kind) {
       if (catalog === undefined) return new PinnedNames([]);
@@ -86,6 +89,7 @@ function checkPins(
   const catalogs = strict.map(({ name }) => pins(name));
   if (catalogs.every((catalog) => catalog === undefined)) {
     const names = strict.map(({ name }) => name);
+    run.isUnpinned = true;
     notePinsMissing(written, names, isStrict, run.unpinned, report);
     return;
   }
@@ -450,25 +454,54 @@ export type CompiledPolicies = {
   readonly closed: readonly string[];
   /** Every rule as it is written, whether it is enforced, observed, or closed. */
   readonly compiled: readonly Rule[];
+  /** What each document came to, in their order. */
+  readonly byDocument: readonly DocumentChecks[];
   readonly diagnostics: readonly PolicyDiagnostic[];
 };
+
+/** What was found in a document by itself. Nothing of it can be changed by another document. */
+export type DocumentChecks = {
+  readonly rules: readonly Rule[];
+  /** `undefined` where it depends on other documents too. */
+  readonly found: readonly Finding[] | undefined;
+};
+
+/** `ofPins`: that rule and pins disagree, which is no error where the policies are in force already. */
+type Finding = Omit<PolicyDiagnostic, 'file'> & { readonly ofPins: boolean };
+
+/** What documents came to before, in a context that differs in its hash at most. */
+type KnownChecks = ReadonlyMap<PolicyDocument, DocumentChecks>;
+
+const NONE_KNOWN: KnownChecks = new Map();
 
 /**
  * Compiles all documents together. Diagnostics are in the order of the documents. If one of them is an error,
  * `policies` allows nothing at all, and the caller keeps its previous set.
  */
 export function compilePolicies(documents: readonly PolicyDocument[], context: PolicyContext): CompiledPolicies {
+  return finishAtOnce(compileInSteps(documents, context));
+}
+
+/** The same in small steps. `known`: documents that are neither compiled nor compared with the pins again. */
+export function* compileInSteps(
+  documents: readonly PolicyDocument[],
+  context: PolicyContext,
+  known: KnownChecks = NONE_KNOWN,
+): Generator<void, CompiledPolicies> {
   const diagnostics = new DiagnosticCollector();
   const closer = createCloser(context.closing);
   const rules: Rule[] = [];
   const shadowed: Shadowed[] = [];
   const checked: CheckedRule[] = [];
+  const byDocument: DocumentChecks[] = [];
   const policyNames = new Set<string>();
   const run = createRun();
   for (const document of documents) {
     const report = diagnostics.forFile(document.file);
     checkPolicyName(document, policyNames, report);
-    const own = compileDocument(document, context, run, report);
+    const checks = yield* checkDocument(document, context, run, report, known.get(document));
+    byDocument.push(checks);
+    const own = checks.rules;
     const isEnforced = document.mode !== 'shadow';
     checked.push(...withSources(own, document, isEnforced, report));
     if (isEnforced) rules.push(...closer.rules(own));
@@ -477,7 +510,7 @@ export function compilePolicies(documents: readonly PolicyDocument[], context: P
   }
   for (const { report } of run.unpinned.values()) report();
   if (!diagnostics.hasErrors) {
-    warnOfRules(checked, context);
+    yield* warnOfRules(checked, context);
     warnOfApprovals(documents, context, diagnostics);
   }
   const enforced = documents.filter(({ mode }) => mode !== 'shadow');
@@ -489,7 +522,7 @@ export function compilePolicies(documents: readonly PolicyDocument[], context: P
     ? createPolicySet(context.hash, [])
     : createSet({ rules, shadowed, flows, sensitive }, context);
   const compiled = checked.map(({ rule }) => rule);
-  return { policies, closed: closer.closed, compiled, diagnostics: diagnostics.all };
+  return { policies, closed: closer.closed, compiled, byDocument, diagnostics: diagnostics.all };
 }
 
 /** Rules that were compiled before, by the digest of what they say. */
@@ -508,19 +541,19 @@ export async function compileChecked(
   context: PolicyContext,
   known: KnownRules,
   turns: Turns,
-): Promise<Omit<CompiledPolicies, 'diagnostics'>> {
+): Promise<Omit<CompiledPolicies, 'diagnostics' | 'byDocument'> & { readonly rulesOf: readonly (readonly Rule[])[] }> {
   const diagnostics = new DiagnosticCollector();
   const closer = createCloser(context.closing);
   const rules: Rule[] = [];
   const shadowed: Shadowed[] = [];
-  const compiled: Rule[] = [];
+  const rulesOf: (readonly Rule[])[] = [];
   await runInTurns(turns, documents, (document) => {
     const report = diagnostics.forFile(document.file);
     const own = document.rules.map((written) => {
       const rule = withDefaults(written, document.defaults ?? {});
       return known.get(textOf(document.policy, rule)) ?? compileRule(document.policy, rule, context, report);
     });
-    compiled.push(...own);
+    rulesOf.push(own);
     if (document.mode === 'shadow') shadowed.push({ policy: document.policy, rules: own });
     else rules.push(...closer.rules(own));
   });
@@ -530,7 +563,7 @@ export async function compileChecked(
   const sensitive = compileSensitive(enforced, labels, context, diagnostics);
   if (diagnostics.hasErrors) throw new Error('policies that are valid do not compile');
   const policies = createSet({ rules, shadowed, flows, sensitive }, context);
-  return { policies, closed: closer.closed, compiled };
+  return { policies, closed: closer.closed, compiled: rulesOf.flat(), rulesOf };
 }
 
 /** Compiled rules with what they were compiled from. */
@@ -599,38 +632,66 @@ function checkPolicyName(document: PolicyDocument, known: Set<string>, report: R
   known.add(document.policy);
 }
 
-function compileDocument(
+/** Compiles a document and compares it with the pins, or reports what was found of it before. */
+function* checkDocument(
   document: PolicyDocument,
   context: PolicyContext,
   run: Run,
   report: ReportDiagnostic,
-): readonly Rule[] {
+  known: DocumentChecks | undefined,
+): Generator<void, DocumentChecks> {
+  const say = ({ path, severity, message, suggestion, ofPins }: Finding): void => {
+    const isSoftened = ofPins && severity === 'error' && context.areInForce === true;
+    report(path, isSoftened ? 'warning' : severity, message, suggestion);
+  };
+  if (known?.found === undefined) return yield* compileDocument(document, context, run, say);
+  for (const finding of known.found) say(finding);
+  // All documents spend the same budgets.
+  for (const [index, rule] of known.rules.entries())
+    checkBudget(rule, run, (path, ...rest) => report(['rules', index, ...path], ...rest));
+  yield;
+  return known;
+}
+
+function* compileDocument(
+  document: PolicyDocument,
+  context: PolicyContext,
+  run: Run,
+  say: (finding: Finding) => void,
+): Generator<void, DocumentChecks> {
   const rules: Rule[] = [];
+  const found: Finding[] = [];
   const ids = new Set<string>();
-  const isSoftened = (severity: PolicyDiagnostic['severity']): boolean =>
-    severity === 'error' && context.areInForce === true;
   const { defaults = {} } = document;
   const reported = new Set<string>();
+  run.isUnpinned = false;
   for (const [index, own] of document.rules.entries()) {
     const written = withDefaults(own, defaults);
-    const reportRule: ReportDiagnostic = (path, severity, message, suggestion) => {
-      const fromDefaults = pathInDefaults(own, path);
-      const key = JSON.stringify([fromDefaults, message]);
-      if (fromDefaults === undefined) report(['rules', index, ...path], severity, message, suggestion);
-      else if (!reported.has(key)) report(fromDefaults, severity, message, suggestion);
-      reported.add(key);
+    const find = (ofPins: boolean, note: (finding: Finding) => void): ReportDiagnostic => {
+      return (path, severity, message, suggestion) => {
+        const fromDefaults = pathInDefaults(own, path);
+        const key = JSON.stringify([fromDefaults, message]);
+        const more = suggestion === undefined ? {} : { suggestion };
+        const finding = { path: fromDefaults ?? ['rules', index, ...path], severity, message, ofPins, ...more };
+        if (fromDefaults === undefined || !reported.has(key)) note(finding);
+        reported.add(key);
+      };
     };
+    const note = (finding: Finding): void => {
+      found.push(finding);
+      say(finding);
+    };
+    const reportRule = find(false, note);
     if (ids.has(written.id)) {
       const message = `another rule of this policy has the id "${written.id}"; rename one of the two`;
       reportRule(['id'], 'error', message);
     }
     ids.add(written.id);
     const rule = compileRule(document.policy, written, context, reportRule);
-    const reportPins: ReportDiagnostic = (path, severity, ...rest) =>
-      reportRule(path, isSoftened(severity) ? 'warning' : severity, ...rest);
-    checkPins(rule, written, context, run, reportPins);
-    checkBudget(rule, run, reportRule);
+    checkPins(rule, written, context, run, find(true, note));
+    checkBudget(rule, run, find(false, say));
     rules.push(rule);
+    yield;
   }
-  return rules;
+  return { rules, found: run.isUnpinned ? undefined : found };
 }

@@ -33,8 +33,8 @@ export type CheckedRule = {
   readonly isEnforced: boolean;
 };
 
-/** Reports warnings about rules, and about what they mean together. */
-export function warnOfRules(rules: readonly CheckedRule[], context: PolicyContext): void {
+/** Reports warnings about rules, and about what they mean together, in a step for each rule. */
+export function* warnOfRules(rules: readonly CheckedRule[], context: PolicyContext): Generator<void, void> {
   const seen = new Map<string, string>();
   const denying = rules
     .filter(({ rule, isEnforced }) => isEnforced && rule.effect === 'deny' && isUnconditional(rule))
@@ -57,6 +57,7 @@ export function warnOfRules(rules: readonly CheckedRule[], context: PolicyContex
     if (twin !== undefined) report([], 'warning', `this rule says the same as "${twin}"`);
     else warnOfDenies(checked, denyingAt(rule));
     seen.set(meaning, twin ?? rule.id);
+    yield;
   }
 }
 

@@ -220,6 +220,14 @@ function workOnLoop<T>(loopScheduler: LoopScheduler, work: () => T): T {
   }
 }
 
+/** Takes all steps of a generator at once; returns what it returns. */
+export function finishAtOnce<Result>(steps: Generator<unknown, Result>): Result {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
 /** Takes a turn for each step of a generator; resolves with what it returns. */
 export async function finishInTurns<Result>(turns: Turns, steps: Generator<unknown, Result>): Promise<Result> {
   for (;;) {

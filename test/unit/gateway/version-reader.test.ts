@@ -1,11 +1,12 @@
 // Versions are read on a thread of their own where their files are large: with the same result as in place, and with
 // none if the thread ends before.
 
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Version } from '../../../src/gateway/config-version.js';
 import { createVersionReader } from '../../../src/gateway/version-reader.js';
 import { createDefinitionCompiler } from '../../../src/pins/catalog.js';
 import { type Lock, writeLock } from '../../../src/pins/lock.js';
@@ -134,4 +135,101 @@ describe('[H-08] a reload of large files', () => {
     if (message === undefined) expect([again.version?.hashes.pins, errors]).toEqual([version.hashes.pins, []]);
     else expect([again.version, errors[0]?.message]).toEqual([undefined, expect.stringContaining(message)]);
   });
+});
+
+describe('[H-08] a reload of policies beside large files', () => {
+  const DENY = POLICY.replace('policy: a', 'policy: deny').replace('effect: allow', 'effect: deny');
+  const compile = compilerOf().compile;
+
+  /** A reader whose thread cannot read, so that what it returns was read in place. */
+  async function started(entry = DYING_THREAD) {
+    await rm(join(folder, 'policies/deny.policy.yaml'), { force: true });
+    await write('policies/a.policy.yaml', POLICY);
+    await write('key', Buffer.alloc(32, 7).toString('base64'));
+    await writeLocks(lockFor('one', ...NAMES), lockFor('two', 'other'));
+    const reader = createVersionReader(file, { env: {}, compile, entry });
+    const { version, diagnostics } = await reader.read();
+    if (version === undefined) throw new Error(JSON.stringify(diagnostics));
+    return { reader, version };
+  }
+
+  async function freshly() {
+    const { version, diagnostics } = await createVersionReader(file, { env: {}, compile }).read();
+    return { version: comparable(version), diagnostics };
+  }
+
+  function comparable(version: Version | undefined) {
+    return { ...version, policies: undefined, compiled: version?.compiled.map(({ text }) => text) };
+  }
+
+  it('reads no more than the policies that changed, and comes to what reading everything does', async () => {
+    const { reader, version: first } = await started();
+    await write('policies/deny.policy.yaml', DENY);
+    const added = await reader.read(first);
+    const { version: fresh, diagnostics } = await freshly();
+    expect(comparable(added.version)).toEqual(fresh);
+    // The same warning of the document that was kept, at its place, and of the one that was added.
+    const messages = diagnostics.filter(({ rule }) => rule === 'policy');
+    expect(messages.map(({ file: at }) => at).join()).toMatch(/a\.policy.*deny\.policy/);
+    expect(added.diagnostics).toEqual(expect.arrayContaining(messages));
+    expect(added.version?.settings).toBe(first.settings);
+    if (added.version === undefined) throw new Error('not read');
+    // What several documents say together is found again.
+    await write('policies/deny.policy.yaml', DENY.replace('policy: deny', 'policy: other'));
+    const renamed = await reader.read(added.version);
+    expect([renamed.version?.compiled.map(({ id }) => id), renamed.read?.digests.size]).toEqual([
+      ['a/all', 'other/all'],
+      added.read?.digests.size,
+    ]);
+    await rm(join(folder, 'policies/deny.policy.yaml'));
+    const removed = await reader.read(renamed.version);
+    expect(comparable(removed.version)).toEqual(comparable(first));
+    await reader.close();
+  });
+
+  it.each<[string, () => Promise<void>]>([
+    ['a secret', () => write('key', Buffer.alloc(32, 8).toString('base64'))],
+    ['a lock file', () => writeLocks(lockFor('one', ...NAMES, 'new'))],
+    ['a lock file more', () => writeLocks(lockFor('three', 'new'))],
+    ['a lock file less', () => rm(join(folder, 'policies/pins/two.lock.yaml'))],
+    ['a mistake', () => write('policies/a.policy.yaml', POLICY.replace('who', 'whom'))],
+    ['a name that another document has', () => write('policies/deny.policy.yaml', POLICY)],
+    ['a tool that is not pinned', () => write('policies/a.policy.yaml', POLICY.replace('"*", "n', '"none", "n'))],
+    ['nothing', async () => undefined],
+  ])('everything is read again after a change of %s', async (what, change) => {
+    const { reader, version } = await started();
+    if (!/^(?:a mistake|a name|a tool|nothing)/.test(what)) await write('policies/deny.policy.yaml', DENY);
+    await change();
+    const { version: next, diagnostics } = await reader.read(version);
+    await reader.close();
+    await rm(join(folder, 'policies/pins/three.lock.yaml'), { force: true });
+    expect([next, diagnostics.map(({ message }) => message).join()]).toEqual([
+      undefined,
+      expect.stringContaining('the thread that read the files ended'),
+    ]);
+  });
+
+  it('and of the gateway file, by which policies are checked', async () => {
+    const { reader, version } = await started();
+    const before = await readFile(file, 'utf8');
+    await write('gateway.yaml', before.replace('path: /one,', 'path: /one, pinning: {mode: off},'));
+    await write('policies/deny.policy.yaml', DENY);
+    const { version: next } = await reader.read(version);
+    await write('gateway.yaml', before);
+    await reader.close();
+    expect(next).toBeUndefined();
+  });
+
+  it('goes on from what the thread read', async () => {
+    const { reader, version } = await started(BUILT);
+    await writeLocks(lockFor('one', ...NAMES, 'new'));
+    const beside = await reader.read(version);
+    // From here on no thread reads anything.
+    await reader.close();
+    await write('policies/deny.policy.yaml', DENY);
+    const added = await reader.read(beside.version);
+    const { version: fresh } = await freshly();
+    expect(comparable(added.version)).toEqual(fresh);
+    expect(added.version?.locks).toBe(beside.version?.locks);
+  }, 60_000);
 });
