@@ -135,7 +135,7 @@ describe('a session', () => {
     gone.abort();
     await expect(asked).rejects.toThrow();
     // Time enough for the gateway to see that its client has left.
-    for (let turn = 0; turn < 5; turn += 1) await rig.gateway.metrics();
+    for (let turn = 0; turn < 50; turn += 1) await rig.gateway.metrics();
     open();
     await expect.poll(both, PATIENT).toEqual([
       ['initialize', 'DELETE'],
