@@ -134,7 +134,7 @@ describe('dev', () => {
       expect(written).not.toContain(secret.slice('Bearer '.length));
       expect(written).not.toContain(stdioEntry);
       expect(await readFile(join(setup, '.gitignore'), 'utf8')).toBe(
-        'mine\n/audit-*.jsonl*\n/audit.jsonl*\n/audit.lock-counters*\n/stdio-token\n',
+        'mine\n/audit-*.jsonl*\n/audit.jsonl*\n/audit.lock-counters*\n/audit.*.position*\n/stdio-token\n',
       );
       expect(written).toContain(`publicUrl: ${new URL(url).origin}\n`);
       expect(written).toContain(`port: ${new URL(url).port}}`);
