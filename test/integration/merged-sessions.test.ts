@@ -130,17 +130,16 @@ describe('a session', () => {
     const body = { jsonrpc: '2.0', id: 0, method: 'initialize', params };
     const { url, token } = rig.access;
     const asked = sendRaw(url, body, { headers: bearer(token), signal: gone.signal });
-    const both = (): unknown => [rig.left, rig.right].map(methodsAt);
-    await expect.poll(both, PATIENT).toEqual([['initialize'], ['initialize']]);
+    // The gateway may look at a member's tools at any time, in a session of its own that it keeps.
+    const both = (method: string): boolean =>
+      [rig.left, rig.right].every((upstream) => methodsAt(upstream).includes(method));
+    await expect.poll(() => both('initialize'), PATIENT).toBe(true);
     gone.abort();
     await expect(asked).rejects.toThrow();
     // Time enough for the gateway to see that its client has left.
     for (let turn = 0; turn < 50; turn += 1) await rig.gateway.metrics();
     open();
-    await expect.poll(both, PATIENT).toEqual([
-      ['initialize', 'DELETE'],
-      ['initialize', 'DELETE'],
-    ]);
+    await expect.poll(() => both('DELETE'), PATIENT).toBe(true);
   });
 
   it('[MRG-09] is unknown to other callers, to members, and after its end', async () => {
