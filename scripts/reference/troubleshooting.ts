@@ -309,6 +309,11 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
     cause: 'The client replied twice to the same server request.',
     cure: 'Nothing to do; the first reply was forwarded.',
   },
+  'gateway-starting': {
+    cause:
+      'The ports were open, but the audit log, the shared store or the first reading of the files was not ready yet. Nothing was sent to a server.',
+    cure: 'Send the request again. Let the balancer ask `/readyz`, so that it sends nothing to a gateway that is starting. If it lasts, the log says what the start waits for.',
+  },
   'gateway-stopping': {
     cause:
       'The gateway was told to end while the request ran longer than `shutdown.drain`, or a request came on an open connection after it had stopped accepting.',

@@ -101,9 +101,10 @@ export interface Audit {
   outcome(record: RequestRecord, totalMs: number): void;
   /**
    * Records a refusal that precedes authentication as a decision and an outcome. Anyone can cause them, so those above a
-   * rate are only counted, and the next that is written says how many. Does not wait.
+   * rate are only counted, and the next that is written says how many. Does not wait. While nothing is open yet, nothing
+   * is written: it returns how many were only counted before this one, which the process log has to have instead.
    */
-  edgeRefusal(record: RequestRecord): void;
+  edgeRefusal(record: RequestRecord): Admission;
   /**
    * Records any other event. One that is above its rate is counted and not written, and whoever logs the event must not
    * log it then.
@@ -361,6 +362,7 @@ export function createAudit(ports: AuditPorts): Audit {
   const { settings, now, recent } = ports;
   if (settings.sinks.length === 0) throw new RangeError('an audit needs a sink');
   const builder = createEventBuilder(ports);
+  let isOpen = false;
   let isClosing = false;
   const sinks = createSinks(ports, builder, () => isClosing);
   const [singleSink] = sinks.length === 1 ? sinks : [];
@@ -414,7 +416,10 @@ export function createAudit(ports: AuditPorts): Audit {
           () => true,
           () => false,
         )
-        .finally(() => folders.start()),
+        .finally(() => {
+          isOpen = true;
+          folders.start();
+        }),
     decision(record, isAwaited = true) {
       const event = decisionEvent(record, builder.context());
       recent?.note(event, record.principal !== undefined);
@@ -436,8 +441,9 @@ export function createAudit(ports: AuditPorts): Audit {
     outcome,
     edgeRefusal(record) {
       let isTried = false;
-      admitEdgeRefusal((counted) => {
+      const admission = admitEdgeRefusal((counted) => {
         isTried = true;
+        if (!isOpen) return true;
         record.suppressed = counted;
         const event = decisionEvent(record, builder.context());
         recent?.note(event, false);
@@ -446,7 +452,8 @@ export function createAudit(ports: AuditPorts): Audit {
         outcome(record, 0);
         return queued.includes(true);
       });
-      if (!isTried) countSuppressed(EVENTS_PER_REQUEST);
+      if (!isTried && isOpen) countSuppressed(EVENTS_PER_REQUEST);
+      return isOpen ? undefined : admission;
     },
     event(event) {
       let isTried = false;

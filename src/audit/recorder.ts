@@ -26,7 +26,8 @@ type RefusalFacts = { readonly id: string; readonly address: string };
 
 /**
  * Creates the recorder of requests that the edge refused before authentication: a decision and an outcome, like every
- * refusal. Anyone can cause them, so they are always counted but written at a bounded rate. A path or method that does
+ * refusal; before the audit log is open, a line of the process log. Anyone can cause them, so they are always counted but
+ * written at a bounded rate. A path or method that does
  * not exist has no reason and is not recorded. What was refused before its path was known has an empty upstream.
  */
 export function createEdgeRecorder({
@@ -45,8 +46,7 @@ export function createEdgeRecorder({
       startedMs: performance.now(),
     });
     fold(record, { reason, result: { http: status } });
-    emit('ended', { record, totalMs: 0, suppressed: undefined });
-    audit.edgeRefusal(record);
+    emit('ended', { record, totalMs: 0, suppressed: audit.edgeRefusal(record) });
   };
 }
 

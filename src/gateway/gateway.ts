@@ -706,7 +706,8 @@ function openListeners({ now = Date.now }: GatewayOptions, assembly: Opening, ri
         onAccess: (access) => observability.record({ type: 'admin.action', ...access }),
       }),
     data: {
-      tables: () => (lifetime.phase === 'starting' ? undefined : current.tables),
+      tables: () => current.tables,
+      isStarting: () => lifetime.phase === 'starting',
       answerPage: createCallerPage({
         ...{ ring, now, state, emit, guardedFetch: assembly.guardedFetch, desk: assembly.approvals },
         publicBase: current.version.settings.publicBase,

@@ -49,13 +49,15 @@ declare module 'fastify' {
 }
 
 export type DataServerPorts = {
-  /** The tables of the current version, read once per request; `undefined` while the gateway is starting. */
-  tables(): EdgeTables | undefined;
+  /** The tables of the current version, read once per request. */
+  tables(): EdgeTables;
+  /** True from the opening of the ports until the gateway can serve. */
+  isStarting(): boolean;
   /** Runs the pipeline for one request. Never rejects. */
   handle(incoming: Incoming, outgoing: Outgoing): Promise<void>;
   /** Answers a request for a page for browsers; undefined where there are none. Never rejects. */
   readonly answerPage?: (request: IncomingMessage, path: string, query: string) => Promise<PlainResponse>;
-  /** Reports a refusal that precedes authentication, for the audit log. */
+  /** Reports a refusal that precedes authentication, for the audit log or, until that is open, the process log. */
   reportRefusal(refusal: EdgeRefusal, id: string, remoteAddress: string): void;
 };
 
@@ -96,7 +98,7 @@ const CUT_MS = 1_000;
 /** The response while the gateway is starting, since its ports open before it can serve. */
 const STARTING: EdgeRefusal = {
   status: 503,
-  reason: 'overloaded',
+  reason: 'gateway-starting',
   upstream: undefined,
   headers: { 'retry-after': '5', connection: 'close' },
 };
@@ -190,11 +192,11 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     const receivedAt = Date.now();
     const startedMs = performance.now();
     const tables = ports.tables();
-    if (tables === undefined || isClosing) {
+    const { id, raw } = request;
+    if (isClosing || ports.isStarting()) {
       refuse(request, reply, isClosing ? STOPPING : STARTING);
       return;
     }
-    const { id, raw } = request;
     if (shutdown.isAnnounced) reply.raw.shouldKeepAlive = false;
     allowOrigin(raw, reply.raw, tables);
     const found = checkRequest(raw, tables);
@@ -265,14 +267,9 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     }
   }
 
-  function report(refusal: EdgeRefusal, id: string, remoteAddress: string): void {
-    // The audit log is not open before the gateway serves.
-    if (ports.tables() !== undefined) ports.reportRefusal(refusal, id, remoteAddress);
-  }
-
   function refuse(request: FastifyRequest, reply: FastifyReply, refusal: EdgeRefusal): void {
     const { id, raw, facts } = request;
-    report(refusal, id, facts?.remoteAddress ?? addressOf(raw, ports.tables()));
+    ports.reportRefusal(refusal, id, facts?.remoteAddress ?? addressOf(raw, ports.tables()));
     if (!raw.complete) refusedUnread.set(raw.socket, raw);
     const { headers, text } = edgeBody(refusal, id);
     const all = { ...headers, ...refusal.headers };
@@ -291,7 +288,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     }
     const id = randomUUID();
     // On a connection that stayed silent nothing was asked.
-    if (socket.bytesRead > 0) report(refusal, id, socket.remoteAddress ?? '');
+    if (socket.bytesRead > 0) ports.reportRefusal(refusal, id, socket.remoteAddress ?? '');
     if (!isAwaited(socket)) closeLingering(socket, encodeRefusal(refusal, id));
     // The client said that its request is the last, and still gets the response (RFC 9112 §9.6).
     else if (code === 'HPE_CLOSED_CONNECTION') dropRest(socket);
@@ -308,10 +305,10 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     // Node has taken its own listener off, and an error that nobody listens for ends the process.
     socket.on('error', () => socket.destroy());
     const tables = ports.tables();
-    const found = tables && checkRequest(request, tables);
-    const refusal = found?.kind === 'refused' ? found.refusal : UNKNOWN_PATH;
+    const found = checkRequest(request, tables);
+    const refusal = found.kind === 'refused' ? found.refusal : UNKNOWN_PATH;
     const id = randomUUID();
-    report(refusal, id, addressOf(request, tables));
+    ports.reportRefusal(refusal, id, addressOf(request, tables));
     if (isAwaited(socket)) socket.destroy();
     else closeLingering(socket, encodeRefusal(refusal, id));
   }
@@ -403,11 +400,11 @@ function allowOrigin(
   for (const [name, value] of Object.entries(corsHeaders(origin))) response.setHeader(name, value);
 }
 
-function addressOf({ headers, socket }: IncomingMessage, tables: EdgeTables | undefined): string {
+function addressOf({ headers, socket }: IncomingMessage, tables: EdgeTables): string {
   const peer = socket.remoteAddress ?? '';
   const forwardedFor = headers['x-forwarded-for'];
   const headerValue = Array.isArray(forwardedFor) ? forwardedFor.join(',') : forwardedFor;
-  return tables?.addressOf(peer, headerValue) ?? peer;
+  return tables.addressOf(peer, headerValue);
 }
 
 /**

@@ -249,6 +249,13 @@ export const REASONS = {
     ),
     unsent: 'This gateway is stopping and did not carry out the request. Another one may be running: try again.',
   },
+  /** What comes after the ports have opened and before everything else has. */
+  'gateway-starting': always(
+    'edge',
+    'info',
+    'This gateway is still starting and did not carry out the request. Try again in a few seconds.',
+    { as: 'error', status: 503, code: 1511 },
+  ),
   internal: unavailable('decide', -32603, 'Internal error. The message was withheld.', 500),
 
   'malformed-request': http('info', 400, 'The request is not valid HTTP.'),

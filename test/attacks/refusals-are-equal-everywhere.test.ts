@@ -251,6 +251,7 @@ const ELSEWHERE: { readonly [reason in Reason]?: string } = {
   'upstream-credentials': 'attacks/faulty-token-exchange',
   'asked-elsewhere': 'e2e/any-replica',
   'already-answered': 'integration/questions',
+  'gateway-starting': 'integration/start-and-drain',
   'gateway-stopping': 'integration/shutdown',
   'restart-pending': 'integration/restart-pending',
   'audit-unavailable': 'unit/proxy/pipeline',

@@ -2,15 +2,18 @@
 // its turn comes, and an end waits for what runs and for nothing else.
 
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type RunningGateway, startRig, startTestGateway, textOf, UPSTREAM } from '../support/gateway.js';
+import { canary } from '../support/canary.js';
+import { type RunningGateway, startRig, startTestGateway, textOf, tryStart, UPSTREAM } from '../support/gateway.js';
 import { startHostileUpstream } from '../support/hostile-upstream.js';
+import { findFreePort } from '../support/processes.js';
 import { replace } from '../support/seams.js';
 import { makeSecret } from '../support/secrets.js';
+import { createFakeStore } from '../support/state.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, openSession, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
 import { shared, withGateway } from '../support/with-gateway.js';
@@ -43,6 +46,17 @@ replace('versions', {
   },
 });
 
+const store = { opened: gate(), isAsked: false };
+replace('redis', {
+  openRedisLink: () => ({
+    ...createFakeStore(Date.now).link(),
+    opened() {
+      store.isAsked = true;
+      return store.opened.opened;
+    },
+  }),
+});
+
 function gate(): { readonly opened: Promise<void>; open(): void } {
   let open: () => void = () => undefined;
   const opened = new Promise<void>((resolve) => {
@@ -50,6 +64,73 @@ function gate(): { readonly opened: Promise<void>; open(): void } {
   });
   return { opened, open: () => open() };
 }
+
+const isListening = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });
+
+describe('[H-03] a request before the gateway serves', () => {
+  it('is told that it starts, and stands in the process log or, as soon as it is open, in the audit log', () =>
+    withGateway({}, async ({ gateway: { folder, opsUrl }, access, port }) => {
+      const [data, ops] = [await findFreePort(), await findFreePort()];
+      canary.watchGateway(data, ops);
+      // The start waits for the first line of the audit log, and then for the store.
+      const firstLine = gate();
+      const file = join(folder, 'second.yaml');
+      const text = (await readFile(join(folder, 'gateway.yaml'), 'utf8'))
+        .replaceAll(`:${port}`, `:${data}`)
+        .replace(`port: ${port}`, `port: ${data}`)
+        .replace(`port: ${new URL(opsUrl).port}`, `port: ${ops}`)
+        .replace(/^audit:.*$/m, 'audit: {sinks: [{type: stdout, durability: handed-over}]}');
+      await writeFile(file, `${text}\nstate: {type: redis, url: {env: STORE}}\nkeys: [{file: ./key}]\n`);
+      await writeFile(join(folder, 'key'), makeSecret());
+      let [audit, log] = ['', ''];
+      const starting = tryStart({
+        file,
+        env: { STORE: 'redis://127.0.0.1:9' },
+        onLine(line) {
+          log += line;
+        },
+        async writeStdout(lines) {
+          await firstLine.opened;
+          audit += lines;
+        },
+      });
+      const early = async () => {
+        const reply = await callStateless(
+          { ...access, url: `http://127.0.0.1:${data}/${UPSTREAM}` },
+          'read_record',
+          {},
+        );
+        expect([reply.status, reply.headers.get('retry-after')]).toEqual([503, '5']);
+        expect(reply.message?.['error']).toMatchObject({
+          code: 1511,
+          message: expect.stringMatching(/still starting and did not carry out/),
+        });
+        return reply.headers.get('sallyport-decision') ?? 'none';
+      };
+      await expect.poll(() => isListening(data), PATIENT).toBe(true);
+      const logged = await early();
+      expect(log).toContain(logged);
+      firstLine.open();
+      await expect.poll(() => store.isAsked, PATIENT).toBe(true);
+      const recorded = await early();
+      await expect.poll(() => audit, PATIENT).toContain(recorded);
+      expect(audit).toMatch(new RegExp(`"id":"${recorded}"[^\n]*"gateway-starting"`));
+      expect([audit.includes(logged), log.includes(recorded)]).toEqual([false, false]);
+      expect(log).toMatch(/"reason":"gateway-starting"/);
+      store.opened.open();
+      const started = await starting;
+      if (started.kind !== 'started') throw new Error('the gateway did not start');
+      await started.gateway.close();
+    }));
+});
 
 describe('the first requests after a start', () => {
   const secret = makeSecret();
@@ -168,16 +249,6 @@ describe('the end of a gateway', () => {
     await sleep(TEMPTING_MS);
     expect(rig.gateway.log()).not.toContain('configuration reload');
   });
-
-  const isListening = (port: number): Promise<boolean> =>
-    new Promise((resolve) => {
-      const socket = connect(port, '127.0.0.1');
-      socket.once('connect', () => {
-        socket.destroy();
-        resolve(true);
-      });
-      socket.once('error', () => resolve(false));
-    });
 
   it('[E-35] answers what runs, and waits neither for idle connections nor for silent ones', async () => {
     const rig = await startRig();

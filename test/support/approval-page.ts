@@ -130,6 +130,7 @@ export async function startApprovalPage(
   const refusals: number[] = [];
   let page: ReturnType<typeof createCallerPages> | undefined;
   const server = createDataServer({
+    isStarting: () => false,
     tables: () => tables,
     handle: () => Promise.reject(new Error('no message is expected')),
     answerPage: (request, path, query) => {

@@ -295,15 +295,18 @@ export type { GatewayStart };
 /** Starts a gateway from files that a test has written, which may not succeed. Who starts it closes it. */
 export function tryStart({
   env = {},
+  onLine = () => undefined,
   ...given
 }: {
   readonly file: string;
+  /** Gets each line of the process log. */
+  readonly onLine?: (line: string) => void;
   readonly env?: Readonly<Record<string, string>>;
   readonly writeStdout?: (text: string) => Promise<void>;
   readonly now?: () => number;
 }): Promise<GatewayStart> {
   const build = { version: '0.0.0-test', node: 'v24.0.0' };
-  return startGateway({ log: createLog(() => undefined), build, writeStdout: async () => undefined, ...given, env });
+  return startGateway({ log: createLog(onLine), build, writeStdout: async () => undefined, ...given, env });
 }
 
 // A policy that lets every verified caller use everything an upstream offers. Templates are named one by

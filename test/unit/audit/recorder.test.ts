@@ -8,7 +8,10 @@ function rig() {
   const recorded: RequestRecord[] = [];
   const counted: RequestRecord[] = [];
   const audit = {
-    edgeRefusal: (record: RequestRecord) => void recorded.push(record),
+    edgeRefusal(record: RequestRecord) {
+      recorded.push(record);
+      return undefined;
+    },
   } as unknown as Audit;
   const { emit } = createEvents([{ ended: ({ record }) => void counted.push(record) }], () => undefined);
   const record = createEdgeRecorder({ audit, emit, now: () => 0 });

@@ -43,7 +43,8 @@ async function listen(handle: Handle, serves: () => boolean = () => true) {
     addressOf: (peer: string) => peer,
   };
   const server = createDataServer({
-    tables: () => (serves() ? tables : undefined),
+    tables: () => tables,
+    isStarting: () => !serves(),
     handle,
     reportRefusal: (refusal, id, address) => void reported.push({ refusal, id, address }),
   });
@@ -340,13 +341,14 @@ describe('a request that Fastify would answer by itself', () => {
     expect(second).toMatch(/\r\nconnection: close\r\n/i);
   });
 
-  it('[H-03] is refused before the gateway serves, when nothing can be recorded', async () => {
+  it('[H-03] is refused as that of a gateway that is starting before it serves', async () => {
     const { ask, call, reported } = await listen(never, () => false);
     const reply = await ask(call('{}'));
     expect(reply.status).toBe(503);
     expect(reply.text).toMatch(/\r\nretry-after: 5\r\n/);
+    expect(reply.text).toContain('"code":1511');
     expect((await ask('nothing of the kind\r\n\r\n')).status).toBe(400);
-    expect(reported).toEqual([]);
+    expect(reported.map(({ refusal }) => refusal.reason)).toEqual(['gateway-starting', 'malformed-request']);
   });
 });
 

@@ -44,6 +44,7 @@ async function listen(secure?: TlsOptions): Promise<Listening> {
         await new Promise<void>((resolve) => waiting.push(resolve));
         outgoing.send(200, { 'content-type': 'application/json' }, '{}');
       },
+      isStarting: () => false,
       reportRefusal: () => undefined,
     },
     secure,
