@@ -133,7 +133,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'endpoints.<name>.issuers': 'integration/merged.test.ts > opens neither a member nor',
   'endpoints.<name>.upstreams.<name>.prefix': 'integration/effects-of-settings.test.ts > and prefix names its tools',
 
-  'policies.dir': 'integration/reload.test.ts > of a policy is applied within two seconds',
+  'policies.dir': 'integration/reload.test.ts > of a policy is applied soon',
   'policies.mode': 'integration/shadow.test.ts > lets pass what the rules refuse',
   'policies.acceptUnenforced': 'unit/config/checks/refusals.test.ts > are a choice that is made twice',
   'pins.dir': 'integration/reload.test.ts > of a lock file that is corrupt',

@@ -14,10 +14,10 @@ import {
 } from '../support/deployments.js';
 import { expectRefusedLines, UPSTREAM } from '../support/gateway.js';
 import { buildProgram, runSallyport } from '../support/processes.js';
+import { SOON } from '../support/timing.js';
 import { callStateless, errorOf, initialize, requestStateless, toolNames } from '../support/wire-client.js';
 import { sharedGateway, withStarted } from '../support/with-gateway.js';
 
-const WITHIN_TWO_SECONDS = { timeout: 2_000, interval: 10 };
 const TOOL = { target: 'tool', upstream: UPSTREAM, name: 'read_record' };
 
 let admins: Admins;
@@ -71,9 +71,9 @@ describe('a blocked tool', () => {
     const { streams } = await openSessionStreams(access);
     await expect.poll(() => answer?.text()).toContain('working');
     await block(TOOL);
-    await expect.poll(() => [answer?.isOver(), streams[1]?.isOver()], WITHIN_TWO_SECONDS).toEqual([true, true]);
+    await expect.poll(() => [answer?.isOver(), streams[1]?.isOver()], SOON).toEqual([true, true]);
     for (const open of [listening, streams[0]])
-      await expect.poll(() => open?.text(), WITHIN_TWO_SECONDS).toContain('notifications/tools/list_changed');
+      await expect.poll(() => open?.text(), SOON).toContain('notifications/tools/list_changed');
   });
 
   it('[REV-61] is blocked under the endpoint of several upstreams too', () =>
@@ -121,7 +121,7 @@ describe.each([
     const open = [...(await openStatelessStreams(access)), ...(await openSessionStreams(access)).streams];
     await expect.poll(() => open[0]?.text()).toContain('working');
     const id = await block(target);
-    await expect.poll(() => open.map((one) => one.isOver()), WITHIN_TWO_SECONDS).toEqual(open.map(() => true));
+    await expect.poll(() => open.map((one) => one.isOver()), SOON).toEqual(open.map(() => true));
     rig.upstream.repent();
     rig.upstream.forget();
     const refused = await call();

@@ -7,13 +7,12 @@ import { type ConsoleRig, formTokenOf, startConsole, TestBrowser } from '../supp
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { replace } from '../support/seams.js';
 import { createFakeStore } from '../support/state.js';
-import { PATIENT } from '../support/timing.js';
+import { PATIENT, SOON } from '../support/timing.js';
 import { callStateless, requestStateless, toolNames } from '../support/wire-client.js';
 
 const store = createFakeStore(Date.now);
 replace('redis', { openRedisLink: () => store.link() });
 
-const WITHIN_TWO_SECONDS = { timeout: 2_000, interval: 10 };
 const [FIRST, ...OTHERS] = HONEST_TOOLS;
 const DRIFTED = [{ ...FIRST, description: 'Reads any record.' }, ...OTHERS];
 const NOTHING = 'Nothing is blocked or revoked.';
@@ -46,22 +45,20 @@ const callAt = async ({ rig }: ConsoleRig): Promise<string> =>
   (await callStateless(rig.access, 'write_record', { id: 'one', text: 'x' })).text;
 
 describe('the consoles of two replicas', () => {
-  it('[CON-04] block at both within two seconds from a page of one, and lift from a page of the other', async () => {
+  it('[CON-04] block at both soon from a page of one, and lift from a page of the other', async () => {
     for (const rig of [one, other]) expect(await callAt(rig)).toContain('write_record one');
     const form = formTokenOf(await browser.open(`${one.url}/blocks`));
     const order = { form, target: 'tool', upstream: 'target', name: 'write_record', note: 'stop' };
     expect((await browser.submit(`${one.url}/block`, order)).body).toContain('stop');
-    await expect.poll(() => callAt(other), WITHIN_TWO_SECONDS).not.toContain('write_record one');
+    await expect.poll(() => callAt(other), SOON).not.toContain('write_record one');
     expect(await callAt(one)).not.toContain('write_record one');
     const shown = await browser.open(`${other.url}/blocks`);
     expect(shown.body).toContain('stop');
     const id = /name="id" value="([^"]+)"/.exec(shown.body)?.[1] ?? '';
     // The form is of the session, so a page of either replica may send it to either.
     expect((await browser.submit(`${other.url}/lift`, { form, id })).body).toContain(NOTHING);
-    await expect.poll(() => callAt(one), WITHIN_TWO_SECONDS).toContain('write_record one');
-    await expect
-      .poll(async () => (await browser.open(`${one.url}/blocks`)).body, WITHIN_TWO_SECONDS)
-      .toContain(NOTHING);
+    await expect.poll(() => callAt(one), SOON).toContain('write_record one');
+    await expect.poll(async () => (await browser.open(`${one.url}/blocks`)).body, SOON).toContain(NOTHING);
   });
 
   it('[CON-04] hold the same blocks where both are sent the same form at the same time', async () => {
@@ -77,14 +74,14 @@ describe('the consoles of two replicas', () => {
       const ids = await idsAt(one);
       expect(ids.length).toBeGreaterThan(0);
       expect(await idsAt(other)).toEqual(ids);
-    }, WITHIN_TWO_SECONDS);
+    }, SOON);
     const ids = await idsAt(one);
     for (const id of ids) await browser.submit(`${one.url}/lift`, { form, id });
-    await expect.poll(() => idsAt(other), WITHIN_TWO_SECONDS).toEqual([]);
+    await expect.poll(() => idsAt(other), SOON).toEqual([]);
     // A form that is sent again, for a block that is lifted, changes nothing.
     const again = await browser.submit(`${other.url}/lift`, { form, id: ids[0] ?? '' });
     expect(again.status).toBe(404);
-    await expect.poll(() => callAt(other), WITHIN_TWO_SECONDS).toContain('write_record one');
+    await expect.poll(() => callAt(other), SOON).toContain('write_record one');
   });
 
   it('[CON-02] show drift until the approval is in the files of each', async () => {
@@ -110,6 +107,6 @@ describe('the consoles of two replicas', () => {
     await browser.submit(`${other.url}/logout`, { form });
     const stale = new TestBrowser();
     for (const [name, value] of kept) stale.cookies(one.url).set(name, value);
-    await expect.poll(async () => (await stale.open(one.url)).status, WITHIN_TWO_SECONDS).toBe(401);
+    await expect.poll(async () => (await stale.open(one.url)).status, SOON).toBe(401);
   });
 });

@@ -177,7 +177,7 @@ rules:
     expect((await sendOnce(`${console.url}/guide`)).status).toBe(401);
   });
 
-  it('[CON-04] blocks a tool within two seconds, and does not lift it', async () => {
+  it('[CON-04] blocks a tool soon, and does not lift it', async () => {
     const call = () => callStateless(console.rig.access, 'write_record', { id: 'one', text: 'x' });
     expect((await call()).text).toContain('write_record one');
     const form = formTokenOf(await browser.open(`${console.url}/blocks`));

@@ -6,6 +6,8 @@ import type { LoopScheduler } from '../../src/protocol/json/incremental.js';
 
 /** For `expect.poll`. */
 export const PATIENT = { timeout: 20_000 } as const;
+/** For what takes two seconds at most on a quiet machine. */
+export const SOON = { timeout: 10_000, interval: 10 } as const;
 
 // Turns on the event loop for tests: such as nobody ever waits for, and such as are given by the test.
 

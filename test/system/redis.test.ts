@@ -12,10 +12,9 @@ import type { StoreLink } from '../../src/state/store.js';
 import type { Json } from '../support/json.js';
 import { type RedisServer, startRedisServer } from '../support/processes.js';
 import { callerOf, describeState, ofSubject, ofToken, revocationOf } from '../support/state.js';
-import { PATIENT } from '../support/timing.js';
+import { PATIENT, SOON } from '../support/timing.js';
 
 const MAX_AGE_MS = 2_000;
-const WITHIN_TWO_SECONDS = { timeout: 2_000, interval: 10 };
 const ring = createKeyRing([{ id: 'first', bytes: randomBytes(32) }]);
 
 let redis: RedisServer;
@@ -74,16 +73,16 @@ describe('replicas at a real store', () => {
     expect(Number(/\d+/.exec(left)?.[0])).toBeGreaterThan(399 * 24 * 3_600_000);
   });
 
-  it('[REV-10] hear of a revocation, a lift and an ended session within two seconds', async () => {
+  it('[REV-10] hear of a revocation, a lift and an ended session soon', async () => {
     const prefix = randomUUID();
     const [one, other] = [await replica(prefix), await replica(prefix)];
     const revocation = revocationOf(ofSubject('ada'));
     expect(await one.revocations.add(revocation)).toBe('shared');
     one.ended.add('session', Date.now() + 3_600_000, 'owner');
-    await expect.poll(() => other.revocations.checkPrincipal(callerOf()), WITHIN_TWO_SECONDS).toBe('token-revoked');
-    await expect.poll(() => other.ended.has('session'), WITHIN_TWO_SECONDS).toBe(true);
+    await expect.poll(() => other.revocations.checkPrincipal(callerOf()), SOON).toBe('token-revoked');
+    await expect.poll(() => other.ended.has('session'), SOON).toBe(true);
     expect(await other.revocations.lift(revocation.id)).toBe('lifted');
-    await expect.poll(() => one.revocations.list(), WITHIN_TWO_SECONDS).toEqual([]);
+    await expect.poll(() => one.revocations.list(), SOON).toEqual([]);
   });
 
   it('[REV-10] keep of one caller only so many ended sessions, the newest, and all of others', async () => {
@@ -97,7 +96,7 @@ describe('replicas at a real store', () => {
       await link.endSession({ hash: `greedy-${count}`, owner: 'greedy', leftMs: leftMs + count });
     const kept = await redis.command('ZCARD', `{sallyport}:${prefix}}:sessions:ended`);
     expect(kept).toContain(`:${maxPerOwner + 1}`);
-    await expect.poll(() => one.ended.has('session'), WITHIN_TWO_SECONDS).toBe(true);
+    await expect.poll(() => one.ended.has('session'), SOON).toBe(true);
     await link.close();
     const later = await replica(prefix);
     expect([0, 1].map((count) => later.ended.has(`greedy-${count}`))).toEqual([false, true]);
@@ -123,12 +122,12 @@ describe('replicas at a real store', () => {
     other.replicaBus.onMessage((word) => received.push(word));
     const sent = Array.from({ length: 20 }, (_, index) => index);
     for (const word of sent) expect(await one.replicaBus.send(other.replicaBus.self, word)).toBe('delivered');
-    await expect.poll(() => received.length, WITHIN_TWO_SECONDS).toBe(sent.length);
+    await expect.poll(() => received.length, SOON).toBe(sent.length);
     expect(received).toEqual(sent);
     expect(await one.replicaBus.send(randomUUID(), 'word')).toBe('undeliverable');
     const { self } = other.replicaBus;
     // Forgotten with the look after the one that read them.
-    await expect.poll(() => redis.command('KEYS', '*:words:*'), WITHIN_TWO_SECONDS).not.toContain(self);
+    await expect.poll(() => redis.command('KEYS', '*:words:*'), SOON).not.toContain(self);
     await other.close();
     open = open.filter((state) => state !== other);
     const answers = [];

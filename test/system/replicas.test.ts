@@ -20,11 +20,10 @@ import {
 import { type RunningGateway, startTestGateway, UPSTREAM } from '../support/gateway.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import { type RedisServer, startRedisServer } from '../support/processes.js';
-import { PATIENT } from '../support/timing.js';
+import { PATIENT, SOON } from '../support/timing.js';
 import { startTestIssuer, type TestIssuer } from '../support/tokens.js';
 import { type Access, callStateless, openSession, requestInSession } from '../support/wire-client.js';
 
-const WITHIN_TWO_SECONDS = { timeout: 2_000, interval: 10 };
 const LIMITED = `version: 1
 policy: open
 rules:
@@ -88,7 +87,7 @@ afterAll(async () => {
 });
 
 describe('two replicas', () => {
-  it('[REV-31, REV-10] end the streams of whom the other has revoked within two seconds', async () => {
+  it('[REV-31, REV-10] end the streams of whom the other has revoked soon', async () => {
     const [, other] = gateways;
     upstream.obey(LONG_ANSWERS);
     const access = await accessTo(other, 'ada');
@@ -96,9 +95,7 @@ describe('two replicas', () => {
     await expect.poll(() => streams[0]?.text(), PATIENT).toContain('working');
     const order = { token: { issuer: 'test', jti: idOf(access.token ?? '') } };
     expect((await admins.revoke(order)).body.shared).toBe(true);
-    await expect
-      .poll(() => streams.map((stream) => stream.isOver()), WITHIN_TWO_SECONDS)
-      .toEqual([true, true, true, true]);
+    await expect.poll(() => streams.map((stream) => stream.isOver()), SOON).toEqual([true, true, true, true]);
     upstream.repent();
     expect((await callStateless(access, 'read_record', { id: 'one' })).status).toBe(401);
   });
@@ -111,7 +108,7 @@ describe('two replicas', () => {
     const ask = async () => (await requestInSession(there, session.id, 'tools/list')).status;
     expect(await ask()).toBe(200);
     await session.end();
-    await expect.poll(ask, WITHIN_TWO_SECONDS).toBe(404);
+    await expect.poll(ask, SOON).toBe(404);
   });
 
   it('[REV-31] share a limit', async () => {
@@ -181,11 +178,11 @@ describe('three replicas', () => {
     const target = { target: 'tool', upstream: UPSTREAM, name: 'read_record' };
     const made = await admins.revoke({ block: target });
     expect(made.body.shared).toBe(true);
-    await expect.poll(refused, WITHIN_TWO_SECONDS).toEqual([true, true, true]);
+    await expect.poll(refused, SOON).toEqual([true, true, true]);
     await admins.ask('DELETE', `/api/revocations/${made.body.revocation.id}`, {
       token: await admins.token('platform'),
     });
-    await expect.poll(refused, WITHIN_TWO_SECONDS).toEqual([false, false, false]);
+    await expect.poll(refused, SOON).toEqual([false, false, false]);
   });
 
   it('[REV-65] end the open streams of a blocked upstream, and a replica that starts later refuses', async () => {
@@ -194,9 +191,7 @@ describe('three replicas', () => {
     const streams = [...(await openStatelessStreams(access)), ...(await openSessionStreams(access)).streams];
     await expect.poll(() => streams[0]?.text(), PATIENT).toContain('working');
     const made = await admins.revoke({ block: { target: 'upstream', upstream: UPSTREAM } });
-    await expect
-      .poll(() => streams.map((stream) => stream.isOver()), WITHIN_TWO_SECONDS)
-      .toEqual([true, true, true, true]);
+    await expect.poll(() => streams.map((stream) => stream.isOver()), SOON).toEqual([true, true, true, true]);
     const later = await start();
     const status = async () =>
       (await callStateless(await accessTo(later, 'judy'), 'read_record', { id: 'one' })).status;
@@ -205,7 +200,7 @@ describe('three replicas', () => {
       token: await admins.token('platform'),
     });
     upstream.repent();
-    await expect.poll(status, WITHIN_TWO_SECONDS).toBe(200);
+    await expect.poll(status, SOON).toBe(200);
     await later.close();
   });
 });
