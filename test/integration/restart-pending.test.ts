@@ -169,8 +169,9 @@ describe('while a key waits for a restart', () => {
       (text: string) => `${text}state: {type: redis, url: {env: STORE}}\n`,
     ],
   ])('[G-18] a new rule that needs the key is closed and named: %s', async (_what, rule, change) => {
-    await writeFile(policy('more'), `version: 1\npolicy: more\nrules:\n${rule}`);
+    // In this order: a rule that is in force before the key waits is not new.
     await writeFile(file(), change(good));
+    await writeFile(policy('more'), `version: 1\npolicy: more\nrules:\n${rule}`);
     await expect.poll(async () => (await controlOf(rig)).detail, SOON).toContain('closed until then: more/ask');
     expect(await listed()).toEqual(['read_record', 'write_record']);
     const refused = await callStateless(rig.access, 'write_record', { id: 'one', text: 'two' });
