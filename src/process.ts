@@ -373,6 +373,10 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
     const { explainCommand } = await import('./cli/policy/explain.js');
     return explainCommand(io, await workspacePorts());
   },
+  async access() {
+    const { accessCommand } = await import('./cli/policy/access.js');
+    return accessCommand(io, await workspacePorts());
+  },
   async replay() {
     const { replayCommand } = await import('./cli/policy/replay.js');
     return replayCommand(io, await workspacePorts());

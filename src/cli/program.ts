@@ -340,6 +340,10 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
     1: 'The audit files have no such decision, or policy rules did not make it.',
     2: 'A gateway file, policy, lock file or audit file cannot be read or has errors.',
   },
+  access: {
+    0: 'The table was printed, whoever may use what.',
+    2: 'A gateway file, policy or lock file cannot be read or has errors, or no such tool or caller is known.',
+  },
   replay: {
     0: 'No decision is known to change; with `--suggest`, the policy was printed.',
     1: 'Decisions would change.',

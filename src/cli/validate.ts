@@ -188,7 +188,7 @@ function policyDiagnostics(
     files: ports.files,
     compile(documents, hash) {
       const { policiesMode: mode } = outline;
-      const context = { ...outline, hash, pins, invalidLocks, mode, isStrict: strict === true };
+      const context = { ...outline, hash, pins, invalidLocks, mode, isStrict: strict === true, areGrantsChecked: true };
       const { diagnostics } = ports.compilePolicies(documents, context);
       return { policies: undefined, diagnostics };
     },

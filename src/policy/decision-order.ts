@@ -149,7 +149,7 @@ function ruleOnAlternatives(
 }
 
 /** The alternative with the fewest open obligations; of those, the first, which has the smallest id. */
-function chooseAlternative(satisfied: readonly AllowRule[]): AllowRule | undefined {
+export function chooseAlternative(satisfied: readonly AllowRule[]): AllowRule | undefined {
   const open = ({ limit, budget }: AllowRule): number => (limit === undefined ? 0 : 1) + (budget === undefined ? 0 : 1);
   return satisfied.reduce<AllowRule | undefined>(
     (best, rule) => (best === undefined || open(rule) < open(best) ? rule : best),

@@ -62,7 +62,16 @@ export type KnownArguments =
     };
 
 /** Why something is not known; `validity` is whether the definition admits the arguments. */
-type UnknownCause = 'groups' | 'claims' | 'scopes' | 'arguments' | 'validity' | 'content' | 'findings';
+type UnknownCause =
+  | 'groups'
+  | 'claims'
+  | 'scopes'
+  | 'subject'
+  | 'client'
+  | 'arguments'
+  | 'validity'
+  | 'content'
+  | 'findings';
 
 /** A call as far as it is known. */
 export type CallFacts = Pick<PolicyQuery, 'principal' | 'upstream' | 'target' | 'content' | 'findings' | 'catalog'> & {
@@ -263,15 +272,21 @@ function quoteAll(names: readonly (string | number | boolean)[]): string {
   return names.length === 0 ? 'none' : names.map((name) => JSON.stringify(name)).join(', ');
 }
 
-/** What a record always says of a caller. Any other key of `who` may hold for reasons that it does not say. */
-const RECORDED_KEYS: ReadonlySet<string> = new Set(['anyone', 'issuers', 'subjects', 'clients']);
+/** What has to be known of a caller before a key of `who` can fail. */
+const WHO_CAUSES: { readonly [key in WhoClause['key']]?: UnknownCause } = {
+  subjects: 'subject',
+  clients: 'client',
+  groups: 'groups',
+  actors: 'claims',
+  claims: 'claims',
+};
 
 function explainWho({ key, matches }: WhoClause, { principal, unknown }: CallFacts): readonly ClauseResult[] {
   if (matches(principal)) return [];
   const path = ['who', key];
   const text = describeCaller(key, principal);
-  if (RECORDED_KEYS.has(key) || unknown === undefined) return [{ path, result: 'fails', text }];
-  const cause = key === 'groups' ? 'groups' : 'claims';
+  const cause = WHO_CAUSES[key];
+  if (cause === undefined || unknown?.has(cause) !== true) return [{ path, result: 'fails', text }];
   return [{ path, result: 'unknown', text: `the ${key} of the caller are not recorded`, cause }];
 }
 
@@ -315,6 +330,8 @@ const CAUSES = new Map<string, UnknownCause>([
   ['groups', 'groups'],
   ['claims', 'claims'],
   ['scopes', 'scopes'],
+  ['subject', 'subject'],
+  ['client', 'client'],
 ]);
 
 const FINDINGS_TEXT = 'it reads what inspection finds, which is not known here';

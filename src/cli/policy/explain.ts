@@ -38,6 +38,7 @@ import {
   withConfigOption,
   withUsage,
 } from '../program.js';
+import { type CallerOptions, callerOf, withCallerOptions } from './callers.js';
 import {
   describeGiven,
   type GivenArguments,
@@ -52,20 +53,11 @@ import {
   type WorkspacePorts,
 } from './workspace.js';
 
-export type ExplainCallOptions = {
+export type ExplainCallOptions = CallerOptions & {
   readonly target: string;
   readonly config: string;
   readonly policies?: string;
   readonly kind?: TargetKind;
-  /** JSON. */
-  readonly as?: string;
-  readonly issuer?: string;
-  readonly subject?: string;
-  readonly client?: string;
-  readonly group?: readonly string[];
-  readonly scope?: readonly string[];
-  /** `NAME=VALUE`, where the value is JSON or text. */
-  readonly claim?: readonly string[];
   /** JSON. */
   readonly args?: string;
   /** A file with the output of `block list --json`. */
@@ -179,36 +171,6 @@ function flowsOf(
   return all.map(({ policy, id, from, withinMs, approval }) => {
     return { policy, id, from, withinMs, ...(approval && { approval: approval.terms }) };
   });
-}
-
-function callerOf(options: ExplainCallOptions): JsonObject {
-  const { as, issuer, subject, client, group, scope, claim } = options;
-  const claims = claim && Object.fromEntries(claim.map(readClaim));
-  const flags = { issuer, subject, client, groups: group, scopes: scope, claims };
-  const given = Object.entries(flags).filter(([, value]) => value !== undefined);
-  return { ...readJsonObject('--as', as ?? '{}'), ...Object.fromEntries(given) } as JsonObject;
-}
-
-function readClaim(text: string): readonly [string, unknown] {
-  const at = text.indexOf('=');
-  if (at < 1) throw new UsageError(`error: --claim: expected NAME=VALUE\n`);
-  const value = text.slice(at + 1);
-  try {
-    return [text.slice(0, at), JSON.parse(value)];
-  } catch {
-    return [text.slice(0, at), value];
-  }
-}
-
-function readJsonObject(option: string, text: string): JsonObject {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new UsageError(`error: ${option} is not valid JSON; quote it for the shell\n`);
-  }
-  if (!isObject(value)) throw new UsageError(`error: ${option}: expected a JSON object\n`);
-  return value;
 }
 
 type PlacedClause = RuleExplanation['clauses'][number] & { readonly at: string };
@@ -468,14 +430,8 @@ export function explainCommand(io: CliIo, ports: WorkspacePorts): Command {
       const call = command.command('call').description('Explain how a call would be decided.');
       withConfigOption(call, io)
         .argument('<target>', 'UPSTREAM/TOOL, UPSTREAM/PROMPT or UPSTREAM/URI')
-        .addOption(new Option('--kind <kind>', 'kind of the target').choices([...TARGET_KINDS]))
-        .option('--as <json>', 'the caller: issuer, subject, client, groups, scopes, claims')
-        .option('--issuer <name>', 'issuer of the caller, by its name in the gateway file')
-        .option('--subject <subject>', 'subject of the caller')
-        .option('--client <client>', 'client of the caller')
-        .option('--group <group...>', 'groups of the caller')
-        .option('--scope <scope...>', 'scopes that the token states')
-        .option('--claim <name=value...>', 'other claims of the token')
+        .addOption(new Option('--kind <kind>', 'kind of the target').choices([...TARGET_KINDS]));
+      withCallerOptions(call)
         .option('--args <json>', 'arguments of the call')
         .option('--policies <folder>', 'policies other than those that the gateway file names')
         .option('--blocks <file>', 'blocks in force, as `block list --json` prints them')

@@ -43,6 +43,8 @@ type WorkspaceOptions = {
   readonly config: string;
   /** A folder of policies other than the one that the gateway file names. */
   readonly policies?: string;
+  /** Policies that are not enforced decide nothing, as at the gateway; otherwise all are taken as enforced. */
+  readonly areModesKept?: boolean;
 };
 
 export type Workspace = {
@@ -76,24 +78,11 @@ export async function openWorkspace(options: WorkspaceOptions, io: CliIo, ports:
   const locks = outline === undefined ? undefined : await ports.loadLocks(outline.pinsDir, outline);
   found.push(...(locks?.diagnostics ?? []));
   const folder = options.policies === undefined ? outline?.policiesDir : resolve(io.cwd, options.policies);
-  const known = { pins: locks?.pins, invalidLocks: locks?.invalid };
-  const read =
-    outline === undefined || folder === undefined
-      ? undefined
-      : loadPolicies(folder, {
-          files: ports.files,
-          compile: (documents, hash) => compilePolicies(documents.map(enforce), { ...outline, ...known, hash }),
-        });
+  const read = folder === undefined ? undefined : outline && readPolicies(folder, outline, locks, options, ports);
   const errors = errorsOf([...found, ...(read?.diagnostics ?? [])]);
   if (errors.length > 0 || outline === undefined || read?.policies === undefined)
     throw new UsageError(renderDiagnostics(errors, 'text', io.cwd));
-  const shadowed = read.documents.filter(({ mode }) => mode === 'shadow');
-  for (const { policy } of shadowed)
-    io.stderr(`note: the policy ${policy} has mode: shadow and is taken as enforced here\n`);
-  for (const { name } of outline.upstreams.filter(({ isFirstUse }) => isFirstUse))
-    io.stderr(
-      `note: it is not known here what the gateway trusted on first use at ${name}; what its lock file neither approves nor blocks is taken as trusted\n`,
-    );
+  printNotes(outline, read.documents, options, io);
   return {
     outline,
     policies: read.policies,
@@ -103,6 +92,41 @@ export async function openWorkspace(options: WorkspaceOptions, io: CliIo, ports:
     locate: read.locate,
     catalogOf: catalogsOf(outline, locks?.pins),
   };
+}
+
+function readPolicies(
+  folder: string,
+  outline: Outline,
+  locks: ReadLocks | undefined,
+  { areModesKept = false }: WorkspaceOptions,
+  { files }: Pick<WorkspacePorts, 'files'>,
+) {
+  const mode = areModesKept ? outline.policiesMode : undefined;
+  const context = { ...outline, pins: locks?.pins, invalidLocks: locks?.invalid, mode };
+  return loadPolicies(folder, {
+    files,
+    compile: (documents, hash) =>
+      compilePolicies(areModesKept ? documents : documents.map(enforce), { ...context, hash }),
+  });
+}
+
+/** What these files cannot tell, or do not decide. */
+function printNotes(
+  { upstreams, policiesMode }: Outline,
+  documents: readonly PolicyDocument[],
+  { areModesKept = false }: WorkspaceOptions,
+  io: CliIo,
+): void {
+  for (const { policy } of documents.filter(({ mode }) => mode === 'shadow'))
+    io.stderr(
+      `note: the policy ${policy} has mode: shadow and ${areModesKept ? 'decides nothing' : 'is taken as enforced here'}\n`,
+    );
+  if (areModesKept && policiesMode === 'observe')
+    io.stderr('note: with policies.mode: observe no rule refuses a call of what is approved\n');
+  for (const { name } of upstreams.filter(({ isFirstUse }) => isFirstUse))
+    io.stderr(
+      `note: it is not known here what the gateway trusted on first use at ${name}; what its lock file neither approves nor blocks is taken as trusted\n`,
+    );
 }
 
 /** What the policies of the gateway file say, which are those that were read if no other folder is given. */
@@ -273,7 +297,7 @@ function cutJson(value: Json): string {
 }
 
 /** Text of the only issuer that a caller can have without naming one. */
-const NO_ISSUER = 'none';
+export const NO_ISSUER = 'none';
 
 /**
  * The principal that a token with these values would give.

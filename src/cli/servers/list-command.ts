@@ -5,14 +5,13 @@
 
 import { dirname, join, relative, resolve } from 'node:path';
 import { countReviewed, pendingOf } from '../../pins/approval.js';
-import { isListed } from '../../policy/decide.js';
-import { isExactPattern } from '../../policy/patterns.js';
 import { isObject } from '../../protocol/jsonrpc.js';
 import { escapeForTerminal, toVisibleJson, urlHost } from '../../text/escaping.js';
 import { wrapText } from '../../text/wording.js';
 import { type AdminApiPorts, type AdminOptions, createSender, withAdminOptions } from '../admin-client.js';
 import { type PinPorts, readLockFile } from '../pin/lock-files.js';
-import { openWorkspace, principalOf, type Workspace, type WorkspacePorts } from '../policy/workspace.js';
+import { countListed, groupCallers } from '../policy/callers.js';
+import { openWorkspace, type WorkspacePorts } from '../policy/workspace.js';
 import { type CliIo, type Command, commandLine, EXIT_FINE, UsageError, withUsage } from '../program.js';
 import { type ListenAddress, readStdioFile, STDIO_FILE, type StdioReading } from './stdio-file.js';
 
@@ -43,9 +42,9 @@ type ServerRow = {
 type ListOptions = AdminOptions & { readonly config: string };
 
 async function runList(options: ListOptions, io: CliIo, ports: ListPorts): Promise<number> {
-  const workspace = await openWorkspace({ config: options.config }, io, ports);
+  const workspace = await openWorkspace({ config: options.config, areModesKept: true }, io, ports);
   const asked = await askGateway(options, io, ports);
-  const callers = callersOf(workspace, ports);
+  const callers = groupCallers(workspace, ports);
   const { upstreams, pinsDir } = workspace.outline;
   const rows = upstreams.map(({ name }): ServerRow => {
     const read = readLockFile(pinsDir, name, io, ports as unknown as PinPorts);
@@ -55,9 +54,9 @@ async function runList(options: ListOptions, io: CliIo, ports: ListPorts): Promi
       name,
       ...(asked.controls === undefined ? { state: 'configured' } : stateOf(name, asked.controls)),
       ...{ tools: lock?.pins.tool.size ?? 0, ...counts, pending: pendingOf(lock).length },
-      who: callers.map(({ principal, group, issuer }) => ({
-        ...{ issuer, ...(group === undefined ? {} : { group }) },
-        tools: countListed(workspace, principal, name),
+      who: callers.map((caller) => ({
+        ...{ issuer: caller.issuer, ...(caller.group === undefined ? {} : { group: caller.group }) },
+        tools: countListed(name, caller, workspace, ports),
       })),
     };
   });
@@ -141,39 +140,6 @@ function stateOf(name: string, controls: ReadonlyMap<string, Control>): Pick<Ser
   const drift = DRIFT.test(pins.reason);
   if (degraded.length === 0) return { state: 'up', drift };
   return { state: AWAY.test(why) ? 'away' : 'degraded', why, drift };
-}
-
-type Caller = {
-  readonly issuer: string;
-  readonly group?: string;
-  readonly principal: ReturnType<typeof principalOf>;
-};
-
-const ANYONE = { subject: 'someone', client: 'some-client', scopes: [], claims: {} };
-
-/** A caller of each group that a rule names, and one of no group, at each issuer. */
-function callersOf(workspace: Workspace, ports: ListPorts): readonly Caller[] {
-  const groups = new Set<string>();
-  for (const { rule } of workspace.written.values())
-    for (const group of ('groups' in rule.who && rule.who.groups) || []) if (isExactPattern(group)) groups.add(group);
-  return workspace.outline.issuers.flatMap((issuer) =>
-    [undefined, ...[...groups].sort()].map((group): Caller => {
-      const caller = { ...ANYONE, issuer, groups: group === undefined ? [] : [group] };
-      const principal = principalOf(caller, workspace, ports);
-      return { issuer, principal, ...(group === undefined ? {} : { group }) };
-    }),
-  );
-}
-
-/** How many tools of the server a caller is shown, as `tools/list` would filter them. */
-function countListed({ policies, catalogOf }: Workspace, principal: Caller['principal'], upstream: string): number {
-  const kind = 'tool';
-  return catalogOf(upstream)
-    .names(kind)
-    .filter((name) => {
-      const target = { kind, name } as const;
-      return isListed(policies, principal, upstream, target, catalogOf(upstream, target));
-    }).length;
 }
 
 function jsonText(servers: readonly ServerRow[], source: string, away: AbsentAdapter | undefined): string {

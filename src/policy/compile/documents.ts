@@ -26,6 +26,8 @@ export type PolicyContext = {
   readonly pins?: ((upstream: string) => Catalog | undefined) | undefined;
   /** These policies are already in force: pins that changed since are no error, the rule just matches nothing. */
   readonly areInForce?: boolean;
+  /** Also warns of what a glob grants besides what its author may mean: for whoever checks files, not at each reload. */
+  readonly areGrantsChecked?: boolean;
   /** Also warns of what matters only to whoever takes warnings for errors. */
   readonly isStrict?: boolean;
   /** `observe`: no rule is enforced. */

@@ -1,9 +1,10 @@
 // Warns of rules that compile and do not do what their author expects: rules that can never matter, prompts that are
-// allowed by a glob, links to hosts below a public suffix, optional members that an expression reads without asking for
-// them, and, where warnings are errors, a deny by type that another type passes. Looks up pinned names for thousands of
-// globs over thousands of names. docs/contract.md, law 4.
+// allowed by a glob, tools that a glob grants although they run code, delete or pay, links to hosts below a public suffix,
+// optional members that an expression reads without asking for them, and, where warnings are errors, a deny by type that
+// another type passes. Looks up pinned names for thousands of globs over thousands of names. docs/contract.md, law 4.
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
+import { firstOf } from '../../text/wording.js';
 import type { Term } from '../cel.js';
 import type { ExpressionFacts } from '../cel-language.js';
 import { annotationsOf, withDefaultHints } from '../conditions.js';
@@ -12,7 +13,8 @@ import { isPublicUrl } from '../hosts.js';
 import type { FlowSet } from '../information-flow.js';
 import { compileLinear, isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
 import { sortedJson } from '../rule-text.js';
-import { isUnconditional, matchesTarget, type Rule, TARGET_KINDS } from '../rules.js';
+import { isUnconditional, matchesTarget, matchesUpstream, type Rule, TARGET_KINDS } from '../rules.js';
+import { dangersOf } from '../tool-effect.js';
 import type {
   ApprovalDocument,
   DiagnosticCollector,
@@ -33,6 +35,20 @@ export type CheckedRule = {
   readonly isEnforced: boolean;
 };
 
+/** Reports warnings about a rule by itself. */
+function warnOfRule(checked: CheckedRule, context: PolicyContext): void {
+  const { rule, written, report } = checked;
+  warnOfPrompts(written, report);
+  warnOfLinkHosts(written, report);
+  if (rule.when?.reads.valuePaths.some(({ length }) => length > 1) === true)
+    warnOfOptionalMembers(checked, definitionsOf(rule, context));
+  warnOfClaims(checked);
+  warnOfOpenPaths(written, report);
+  if (context.isStrict !== true) return;
+  if (rule.effect === 'deny' && rule.args.length > 0) warnOfTypes(checked, definitionsOf(rule, context));
+  warnOfSingleResources(written, report);
+}
+
 /** Reports warnings about rules, and about what they mean together, in a step for each rule. */
 export function* warnOfRules(rules: readonly CheckedRule[], context: PolicyContext): Generator<void, void> {
   const seen = new Map<string, string>();
@@ -40,17 +56,11 @@ export function* warnOfRules(rules: readonly CheckedRule[], context: PolicyConte
     .filter(({ rule, isEnforced }) => isEnforced && rule.effect === 'deny' && isUnconditional(rule))
     .map(({ rule, written }, place) => ({ rule, who: namedBy(written), place }));
   const denyingAt = byUpstream(denying);
+  const dangerous = createDangers(rules, context);
   for (const checked of rules) {
     const { rule, written, report } = checked;
-    warnOfPrompts(written, report);
-    warnOfLinkHosts(written, report);
-    if (rule.when?.reads.valuePaths.some(({ length }) => length > 1) === true)
-      warnOfOptionalMembers(checked, definitionsOf(rule, context));
-    warnOfClaims(checked);
-    warnOfOpenPaths(written, report);
-    if (context.isStrict === true && rule.effect === 'deny' && rule.args.length > 0)
-      warnOfTypes(checked, definitionsOf(rule, context));
-    if (context.isStrict === true) warnOfSingleResources(written, report);
+    warnOfRule(checked, context);
+    if (context.areGrantsChecked === true) warnOfDangers(checked, dangerous);
     const { id: _, ...same } = written;
     const meaning = sortedJson(same);
     const twin = seen.get(meaning);
@@ -125,6 +135,71 @@ function warnOfPrompts({ effect, what }: RuleDocument, report: ReportDiagnostic)
     if (isExactPattern(text)) continue;
     const message = `"${text}" allows prompts by a glob, and prompts speak to the model for the user: name each one`;
     report(['what', 'prompts', index], 'warning', message);
+  }
+}
+
+/** A tool that runs code, runs commands, deletes or pays, by its name or annotation. */
+type Dangerous = { readonly upstream: string; readonly name: string; readonly dangers: readonly string[] };
+
+type Dangers = {
+  /** Those of the lock files. Found at the first question, because few policies have a glob that asks for them. */
+  all(): readonly Dangerous[];
+  /** Whether another rule keeps them from whom this one names, or puts them to a person. */
+  isGuarded(tool: Dangerous, written: RuleDocument): boolean;
+};
+
+function createDangers(rules: readonly CheckedRule[], { pins, upstreams }: PolicyContext): Dangers {
+  let known: readonly Dangerous[] | undefined;
+  const guarding = rules
+    .filter(({ rule, isEnforced }) => isEnforced && isGuarding(rule))
+    .map(({ rule, written }) => ({ rule, who: namedBy(written) }));
+  return {
+    all() {
+      known ??= upstreams.flatMap(({ name: upstream }) => {
+        const catalog = pins?.(upstream);
+        const names = catalog?.names('tool') ?? [];
+        return names.flatMap((name): readonly Dangerous[] => {
+          const status = catalog?.statusOf('tool', name);
+          const dangers = status?.state === 'blocked' ? [] : dangersOf(name, status?.pinned?.definition);
+          return dangers.length === 0 ? [] : [{ upstream, name, dangers }];
+        });
+      });
+      return known;
+    },
+    isGuarded: ({ upstream, name }, written) =>
+      guarding.some(
+        ({ rule, who }) =>
+          matchesUpstream(rule, upstream) && matchesTarget(rule, 'tool', name) && coversWho(who, written),
+      ),
+  };
+}
+
+function isGuarding(rule: Rule): boolean {
+  if (rule.effect === 'deny') return isUnconditional(rule);
+  return rule.effect === 'require' && rule.approval !== undefined && !rule.approval.isBeyondLimits;
+}
+
+/** Tools named in a message. */
+const MAX_NAMED = 5;
+
+/** Who writes `*` seldom means the tool that runs commands. A pattern that says so itself, such as `delete_*`, does. */
+function warnOfDangers({ rule, written, report }: CheckedRule, dangerous: Dangers): void {
+  if (rule.effect !== 'allow' || rule.targets.tool.every(({ kind }) => kind === 'exact')) return;
+  const isNamed = ({ name }: Dangerous): boolean => written.what.tools?.includes(name) === true;
+  for (const [index, text] of (written.what.tools ?? []).entries()) {
+    const pattern = rule.targets.tool.find((one) => one.text === text);
+    if (pattern === undefined || pattern.kind === 'exact') continue;
+    const named = dangersOf(text);
+    const found = dangerous.all().filter((tool) => {
+      const { upstream, name, dangers } = tool;
+      const isMeant = isNamed(tool) || dangers.every((one) => named.includes(one));
+      const isGranted = matchesUpstream(rule, upstream) && matchesPattern(pattern, name);
+      return isGranted && !isMeant && !dangerous.isGuarded(tool, written);
+    });
+    if (found.length === 0) continue;
+    const tools = found.map(({ upstream, name, dangers }) => `${upstream}/${name} (${dangers.join(', ')})`);
+    const message = `"${text}" also grants ${firstOf(tools, MAX_NAMED)}: name the tools that are meant instead, or name these as well; a deny rule or an approval for them is enough too`;
+    report(['what', 'tools', index], 'warning', message);
   }
 }
 

@@ -49,6 +49,46 @@ function warnings(rules: readonly RuleDocument[], isStrict = false) {
 const NEVER = (id: string): string =>
   `warning this rule can never matter: "main/${id}" denies everything that it names, to everybody that it names`;
 
+describe('[POL-09] a glob that grants what is dangerous', () => {
+  const pinned = catalog({
+    tools: {
+      read: {},
+      run_command: {},
+      delete_issue: {},
+      tidy: { definition: { annotations: { destructiveHint: true } } },
+      wipe_disk: { state: 'blocked' },
+    },
+  });
+  const found = (tools: readonly string[], ...more: readonly RuleDocument[]) => {
+    const rule = { ...ALLOW, what: { upstreams: ['github'], tools } };
+    const { diagnostics } = compiled([document([rule, ...more])], { pins: () => pinned, areGrantsChecked: true });
+    return diagnostics.flatMap(({ path, message }) =>
+      message.includes('also grants') ? [[path.join('.'), message]] : [],
+    );
+  };
+  const ALL =
+    'also grants github/run_command (runs commands), github/delete_issue (deletes), github/tidy (may destroy something by its annotation): name the tools that are meant instead, or name these as well; a deny rule or an approval for them is enough too';
+
+  it('is named with the tools, by name and annotation', () => {
+    expect(found(['*'])).toEqual([['rules.0.what.tools.0', `"*" ${ALL}`]]);
+    expect(found(['read', 're:.*'])).toEqual([['rules.0.what.tools.1', `"re:.*" ${ALL}`]]);
+    expect(found(['*_issue'])).toEqual([
+      [expect.anything(), expect.stringContaining('also grants github/delete_issue')],
+    ]);
+  });
+
+  it('is not, where the author has said that they are meant, kept away or asked about', () => {
+    expect(found(['delete_*', 'read'])).toEqual([]);
+    expect(found(['*', 'run_command', 'delete_issue', 'tidy'])).toEqual([]);
+    const others = { id: 'x', who: ANYONE, what: { tools: ['run_*', 'tidy'] } };
+    const approval = { by: 'reviewer', count: 1, expiresMs: 60_000, useMs: 60_000 } as never;
+    const asks: RuleDocument = { ...others, effect: 'require', what: { tools: ['delete_*'] }, id: 'y', approval };
+    expect(found(['*'], { ...others, effect: 'deny' }, asks)).toEqual([]);
+    const ofOthers: RuleDocument = { ...others, effect: 'deny', who: { groups: ['ops'] } };
+    expect(found(['*'], ofOthers, asks)).toEqual([[expect.anything(), expect.not.stringContaining('delete_issue')]]);
+  });
+});
+
 describe('a deny of one exact resource', () => {
   it('is warned of where warnings count, because a server may have other names for it', () => {
     const deny = (resource: string): RuleDocument => {
