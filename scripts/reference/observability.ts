@@ -367,7 +367,10 @@ In a stream no run can read what the run before it has written, so it cannot sig
 | A run that says that it began before the one that stands before it in the same file | Not checked: the runs were moved, or the clock was set back. |
 | A record without its end | Not checked, as after a kill during a write. |
 | A run that began before another of its instance had ended | \`two gateways of one name\`; no error. |
-| Lines edited, missing, moved or repeated, a line that names another instance than its chain, a signature by another key, a run put in a second time | An error (exit code 1). |
+| Lines edited, missing or moved, another line of a number that was read before, a line that names another instance than its chain, a signature by another key | An error (exit code 1). |
+| Lines that stand there again, byte for byte: known by a line that was read before and the hashes that lead to it | Counted once, with a note. |
+
+The same holds for what a receiver of \`audit.sinks\` has stored, in one file or several: a file whose first record is not the first line of the file itself (its \`detail.file\`) was written by somebody else, and each of its lines belongs to the chain that \`gateway.epoch\` names. Between the runs of an instance the links between files are checked too: a run that follows another signs its end. In the file of a run itself, another chain and a repeated line are errors.
 
 What the stream alone cannot show: that a whole run, or the newest lines, were taken out. A head kept elsewhere shows both. All replicas that have one key can write in the name of each other. Lines of earlier versions on standard output do not have such epochs; verify their runs one by one.
 

@@ -6,9 +6,9 @@ import { constants, createReadStream } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { isStreamEpoch, readChainLine } from './chain.js';
+import { readChainLine, readLink } from './chain.js';
 import { createUnwrapper } from './container-log.js';
-import { type ChainVerdict, ChainVerifier, type VerifyOptions } from './verify.js';
+import { type ChainVerdict, ChainVerifier, isOriginal, type VerifyOptions } from './verify.js';
 
 /** In place of a file: standard input. */
 export const STDIN = '-';
@@ -158,13 +158,13 @@ export async function hasSeveralInstances(files: readonly string[]): Promise<boo
   return false;
 }
 
-/** The instances that a file names; the first one alone unless it is a stream. */
+/** The instances that a file names; the first one alone if a run has written the file. */
 async function* readInstances(file: string): AsyncGenerator<string> {
   for await (const text of readLines(file)) {
     const line = text.includes(NAMES_MEMBER) ? readChainLine(text) : undefined;
     if (line?.names === undefined) continue;
     yield line.names.instance;
-    if (!isStreamEpoch(line.epoch)) return;
+    if (isOriginal(line, readLink(line.detail), file)) return;
   }
 }
 

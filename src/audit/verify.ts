@@ -3,11 +3,13 @@
 // last line of the file before it, which must be there, or a signed checkpoint must say that the file was removed. A torn
 // line is accepted only if the next line, or the file that follows, records it. Checkpoints must be signed by a known
 // key, state the line before them, not fall back to an older form, and follow each other within two intervals. In a
-// stream, chains of several runs may stand between each other, and what holds between the runs of an instance is checked
-// by instances.ts. It reports two writers, and what it cannot verify: the end without a checkpoint kept elsewhere, the
+// stream, and in a file in which a receiver stored the lines of several gateways, chains of several runs may stand between
+// each other and lines may have been delivered again, which repeats.ts knows; what holds between the runs of an instance is
+// checked by instances.ts. It reports two writers, and what it cannot verify: the end without a checkpoint kept elsewhere, the
 // beginning without the older file. Memory use does not depend on the size of a file.
 
 import { basename, dirname } from 'node:path';
+import { countOf } from '../text/wording.js';
 import {
   type ChainHead,
   type ChainLine,
@@ -28,7 +30,8 @@ import {
 } from './chain.js';
 import { looksLikeAuditLine } from './container-log.js';
 import { checkStreams, type InstanceVerdict, instancesOf, type RunFacts } from './instances.js';
-import { readRunName } from './run-name.js';
+import { type RepeatFinding, Repeats } from './repeats.js';
+import { plainName, readRunName } from './run-name.js';
 
 /** Bounds assumed after a checkpoint that states none; exceeding them gives a note. */
 const ASSUMED_BOUNDS: CheckpointBounds = {
@@ -328,6 +331,14 @@ const GIVE_MORE = 'give --key or the older file';
 const GIVE_OLDEST_FIRST = '; give the files oldest first';
 const MISSING_FILE = 'that file was not given';
 
+/** Where a chain begins here, and what its first line says of the file before it. */
+type Beginning = LinePosition & { readonly seq: number; readonly link: FileLink | undefined };
+
+const REPEAT_TEXTS: { readonly [kind in RepeatFinding['kind']]: string } = {
+  replaced: 'another line of this chain and number was read before',
+  reordered: 'moved or repeated: from here on stand lines again, and no later one shows that they are the same',
+};
+
 /** What is known of the end of a chain that is continued elsewhere. */
 type TornEnd = LinePosition & { readonly text: string };
 
@@ -348,6 +359,10 @@ class RunVerifier {
   /** Times of the first lines, as many as may lack a checkpoint, until there is one of this chain. */
   #times: number[] = [];
   #isLinkRefused = false;
+  #hasLinkedEnd = false;
+  readonly #repeats = new Repeats();
+  /** The lines stand between those of other chains: nothing but the lines themselves says where one begins. */
+  isGathered = false;
   #names: ReplicaNames | undefined;
   #firstPosition: LinePosition | undefined;
   /** The lines that were read before this chain began, and before its last one, in all chains. */
@@ -357,7 +372,9 @@ class RunVerifier {
   #stopSeq: number | undefined;
   #signedStopSeq: number | undefined;
   /** What the first line says of the file before it; `undefined` for the beginning of a chain in itself. */
-  #beginning: (LinePosition & { readonly seq: number; readonly link: FileLink | undefined }) | undefined;
+  #beginning: Beginning | undefined;
+  /** The first line, if it is not the first one of a file or a chain. */
+  #cutBeginning: Beginning | undefined;
 
   constructor(
     publicKeys: readonly string[] | undefined,
@@ -384,6 +401,15 @@ class RunVerifier {
     return this.#lines;
   }
 
+  /** Lines that stood there before, which are not counted again. */
+  get repeated(): number {
+    return this.#repeats.count;
+  }
+
+  get names(): ReplicaNames | undefined {
+    return this.#names;
+  }
+
   get unsigned(): { readonly lines: number; readonly fromSeq: number | undefined } {
     return { lines: this.#lines - this.#signedLines, fromSeq: this.#unsignedFrom };
   }
@@ -393,7 +419,7 @@ class RunVerifier {
   }
 
   /** Set if the first line continues what stands in a file that was not given before it. */
-  get beginning(): (LinePosition & { readonly seq: number; readonly link: FileLink | undefined }) | undefined {
+  get beginning(): Beginning | undefined {
     return this.#beginning;
   }
 
@@ -410,6 +436,11 @@ class RunVerifier {
     return this.#head !== undefined && isStreamEpoch(this.#head.epoch);
   }
 
+  /** True if runs of other gateways may stand between these lines. */
+  get isMixed(): boolean {
+    return this.isGathered || this.isStream;
+  }
+
   /** What the other runs of an instance are compared with; `undefined` without a line of the chain. */
   get facts(): RunFacts | undefined {
     const head = this.#head;
@@ -419,7 +450,7 @@ class RunVerifier {
       ...{ names: this.#names, head, first, last: this.#last, order: this.#order, timesMs: this.#timesMs },
       ...{ lines: this.#lines, checkpoints: this.checkpoints, unsigned: this.unsigned },
       firstSeq: this.#beginning?.seq ?? 0,
-      hasSignedEnd: this.#signedStopSeq === head.seq,
+      hasSignedEnd: this.#signedStopSeq === head.seq || (this.isGathered && this.#hasLinkedEnd),
     };
   }
 
@@ -432,7 +463,7 @@ class RunVerifier {
    * Takes the next line, as Latin-1 text without its line feed, and as it was read. `order` is the number of lines that
    * were read before it.
    */
-  push(text: string, line: ChainLine | undefined, position: LinePosition, order = 0): void {
+  push(text: string, line: ChainLine | undefined, position: LinePosition, order: number): void {
     this.#last = position;
     this.#lines += 1;
     if (line === undefined) {
@@ -450,12 +481,29 @@ class RunVerifier {
       this.#takeNames(line, position, order);
       if (this.#checkpoints.verifyLine(line, position)) this.#signAt(line);
     }
+    this.#repeats.keep(line);
     this.#keepTime(line.timeMs);
     if (this.#signedLines < this.#lines) this.#unsignedFrom ??= line.seq;
     if (this.#wanted.has(line.seq)) this.#wanted.set(line.seq, line.hash);
     // The epoch of a modified line is not used.
     const epoch = line.computed === line.hash ? line.epoch : (this.#head?.epoch ?? line.epoch);
     this.#head = { epoch, seq: line.seq, hash: line.hash };
+  }
+
+  /** The same of a line that may have been delivered again: then it is compared, and the result is false. */
+  pushDelivered(text: string, line: ChainLine, position: LinePosition, order: number): boolean {
+    const head = this.#head;
+    if (head === undefined || line.seq > head.seq || line.computed !== line.hash) {
+      this.push(text, line, position, order);
+      return true;
+    }
+    const found = this.#repeats.take(line, head, position);
+    if (found !== undefined) this.#reportRepeat(found);
+    return false;
+  }
+
+  #reportRepeat({ position, kind }: RepeatFinding): void {
+    this.#report.error(position, kind, REPEAT_TEXTS[kind]);
   }
 
   /** A chain belongs to one run of one gateway, so no line of it may name another. */
@@ -489,6 +537,7 @@ class RunVerifier {
 
   /** The same, by a checkpoint in the file that follows. */
   signEnd(): void {
+    this.#hasLinkedEnd = true;
     this.sign();
     this.#checkpoints.acceptEnd();
   }
@@ -536,6 +585,12 @@ class RunVerifier {
   end(): void {
     this.#reportTorn();
     this.#checkpoints.end();
+    for (const found of this.#repeats.end()) this.#reportRepeat(found);
+    const beginning = this.#cutBeginning;
+    if (beginning === undefined) return;
+    // A log that a receiver keeps for a while begins anywhere.
+    if (this.isGathered) this.#beginning = beginning;
+    else this.#report.error(beginning, 'no-beginning', `${beginning.seq} is not the beginning of a chain`);
   }
 
   #reportTorn(): void {
@@ -588,8 +643,7 @@ class RunVerifier {
     const isFirst = line.seq === 0 && line.prev === NO_PREVIOUS && line.type === 'lifecycle';
     const isContinued = line.type === 'lifecycle' && line.detail['event'] === 'continued';
     if (isFirst ? link?.after !== undefined : isContinued) this.#beginning = { ...position, seq: line.seq, link };
-    if (isFirst || isContinued) return;
-    this.#report.error(position, 'no-beginning', `${line.seq} is not the beginning of a chain`);
+    if (!isFirst && !isContinued) this.#cutBeginning = { ...position, seq: line.seq, link: undefined };
   }
 }
 
@@ -597,8 +651,30 @@ function keyOf({ epoch, seq, hash }: ChainHead): string {
   return `${epoch}:${seq}:${hash}`;
 }
 
+/** Records without their end that are kept until a line explains them. */
+const MAX_HALVES = 100;
+
+/**
+ * True if the first record of a file says that a run has written the file: the link names it, its name is that of a run, or
+ * it is of an earlier version, which named no file. Anything else was stored by somebody else.
+ */
+export function isOriginal(line: ChainLine, link: FileLink | undefined, file: string): boolean {
+  if (isStreamEpoch(line.epoch)) return false;
+  const name = plainName(basename(file));
+  if (link !== undefined) return link.file === name;
+  return line.seq === 0 || readRunName(name) !== undefined;
+}
+
 /** A file that begins a run. */
 type Start = LinePosition & { readonly link: FileLink; readonly run: RunVerifier };
+
+/** Of two runs that follow the same, one should have followed the other. */
+function whatFollowedBy({ link, file, run }: Start): string {
+  if (link.after !== undefined) return keyOf(link.after.checkpoint);
+  // Of gateways that have a folder each, all first runs follow no file.
+  const place = run.isGathered ? `the folder of ${run.head?.epoch}` : dirname(file);
+  return `${place}/${readRunName(link.file)?.configured ?? link.file}`;
+}
 
 /**
  * Verifies audit files, in their order. Where a line before the last of a file must be known to follow what another file
@@ -633,6 +709,12 @@ export class ChainVerifier {
   #kind: 'stream' | 'file' | undefined;
   /** Lines of streams that are no records, and the first of them. */
   readonly #strays: { first: LinePosition | undefined; count: number } = { first: undefined, count: 0 };
+  /** Records without their end, which a line of the run that wrote them may explain. */
+  readonly #halves: { readonly text: string; readonly position: LinePosition }[] = [];
+  /** False if the current file is not the one that a run has written: each of its lines belongs to the chain that it names. */
+  #isOriginal: boolean | undefined;
+  /** The chains of such a file. */
+  #gathered = new Set<RunVerifier>();
 
   constructor(options: VerifyOptions = {}) {
     this.#options = options;
@@ -666,6 +748,8 @@ export class ChainVerifier {
   #enterFile(): void {
     this.#decide('file');
     this.#kind = undefined;
+    this.#isOriginal = undefined;
+    this.#gathered = new Set();
   }
 
   #holdBack(text: string, position: LinePosition): void {
@@ -691,6 +775,14 @@ export class ChainVerifier {
   #takeOfFile(text: string, line: ChainLine | undefined, position: LinePosition): void {
     this.#kind = 'file';
     const link = line?.type === 'lifecycle' && line.computed === line.hash ? readLink(line.detail) : undefined;
+    if (line !== undefined) this.#isOriginal ??= isOriginal(line, link, position.file);
+    if (line === undefined && this.#gathered.size > 1) this.#takeStray(text, position);
+    else if (line !== undefined && this.#isOriginal === false) this.#takeByChain(text, line, link, position);
+    else this.#takeOfRun(text, line, link, position);
+  }
+
+  /** A line of a file that a run has written. */
+  #takeOfRun(text: string, line: ChainLine | undefined, link: FileLink | undefined, position: LinePosition): void {
     const run =
       link === undefined || line === undefined ? this.#continue(line, position) : this.#begin(line, link, position);
     this.#run = run;
@@ -700,33 +792,63 @@ export class ChainVerifier {
 
   /** Each line of a stream goes to the chain that it names. */
   #takeOfStream(text: string, line: ChainLine | undefined, position: LinePosition): void {
-    if (line === undefined) {
-      this.#takeStray(text, position);
-      return;
-    }
+    if (line === undefined) this.#takeStray(text, position);
+    else this.#takeByChain(text, line, undefined, position);
+  }
+
+  #takeByChain(text: string, line: ChainLine, link: FileLink | undefined, position: LinePosition): void {
     const known = this.#runs.get(line.epoch);
     if (known === undefined && line.computed !== line.hash) {
       // The name of the chain may be what was changed; the chain that it was taken from misses a line.
       this.#addError(position, 'edited', EDITED);
       return;
     }
-    const run = known ?? this.#newRun(line.epoch, position);
+    const run = link === undefined ? (known ?? this.#newRun(line.epoch, position)) : this.#begin(line, link, position);
+    this.#gather(run);
+    this.#explainHalf(line);
     this.#run = run;
-    run.push(text, line, position, this.#lineCount);
-    this.#checkHead(line, position, run);
+    // A head from elsewhere covers what was read up to its line for the first time.
+    if (run.pushDelivered(text, line, position, this.#lineCount)) this.#checkHead(line, position, run);
+  }
+
+  /** A file with lines of several chains is none that a gateway has written. */
+  #gather(run: RunVerifier): void {
+    if (run.isGathered && this.#gathered.has(run)) return;
+    this.#gathered.add(run);
+    if (this.#gathered.size > 1) for (const one of this.#gathered) one.isGathered = true;
+  }
+
+  /** The line behind a write that was interrupted says what is left of it. */
+  #explainHalf({ type, computed, hash, detail }: ChainLine): void {
+    const { torn_bytes: bytes, torn_sha256: digest } = detail;
+    if (type !== 'lifecycle' || computed !== hash || bytes === undefined) return;
+    const at = this.#halves.findIndex(({ text }) => text.length === bytes && tornDigest(text) === digest);
+    const [half] = at < 0 ? [] : this.#halves.splice(at, 1);
+    if (half === undefined) return;
+    const { file, line } = half.position;
+    this.#notes.push(
+      `${file}:${line}: ${half.text.length} bytes that are no record, as an interrupted write leaves them; a later line records them`,
+    );
   }
 
   /** What lacks in a chain is found there. A record without its end is left by whoever was ended while writing it. */
   #takeStray(text: string, position: LinePosition): void {
     if (text === '') return;
     if (looksLikeAuditLine(text)) {
-      this.#unchecked.push(
-        `${position.file}:${position.line}: ${text.length} bytes of a record without its end, as a gateway leaves them that is killed while it writes: what the record said is not known`,
-      );
+      if (this.#halves.length >= MAX_HALVES) this.#reportHalf(this.#halves.shift());
+      this.#halves.push({ text, position });
       return;
     }
     this.#strays.first ??= position;
     this.#strays.count += 1;
+  }
+
+  #reportHalf(half: { readonly text: string; readonly position: LinePosition } | undefined): void {
+    if (half === undefined) return;
+    const { text, position } = half;
+    this.#unchecked.push(
+      `${position.file}:${position.line}: ${text.length} bytes of a record without its end, as a gateway leaves them that is killed while it writes: what the record said is not known`,
+    );
   }
 
   /** The chain of a line that begins no file of its own. */
@@ -788,13 +910,15 @@ export class ChainVerifier {
     this.#decide('file');
     const runs = [...this.#runs.values()];
     this.#endRuns(runs);
+    for (const half of this.#halves) this.#reportHalf(half);
+    this.#noteRepeats(runs);
     const lines = runs.reduce((sum, run) => sum + run.lines, 0);
     if (lines === 0) this.#addError(this.#last, 'empty', 'there is no record');
     this.#checkStarts();
     this.#checkEnd();
     this.#checkKeys(runs);
     this.#checkStreams(runs);
-    this.#noteUnsigned(runs.filter((run) => !run.isStream));
+    this.#noteUnsigned(runs.filter((run) => !run.isMixed));
     const unsigned = runs.filter((run) => run.unsigned.lines > 0);
     return {
       isWhole: this.#errors.length === 0 && this.#unchecked.length === 0,
@@ -819,11 +943,19 @@ export class ChainVerifier {
       this.#notes.push(
         `${first.file}:${first.line}: ${count === 1 ? 'a line that is no record was' : `this and further lines that are no records (${count} in all) were`} passed over`,
       );
-    const found = checkStreams(runs.filter((run) => run.isStream).flatMap((run) => run.facts ?? []));
+    const found = checkStreams(runs.filter((run) => run.isMixed).flatMap((run) => run.facts ?? []));
     for (const { position, message } of found.missing) this.#addError(position, 'missing', message);
     this.#unchecked.push(...found.unchecked);
     this.#twoWriters.push(...found.twoWriters);
     this.#notes.push(...found.notes);
+  }
+
+  #noteRepeats(runs: readonly RunVerifier[]): void {
+    const count = runs.reduce((sum, run) => sum + run.repeated, 0);
+    if (count > 0)
+      this.#notes.push(
+        `${countOf(count, 'line')} ${count === 1 ? 'stands' : 'stand'} here again, byte for byte, as after a second delivery; each is counted once`,
+      );
   }
 
   #addError(position: LinePosition, kind: ChainErrorKind, message: string): void {
@@ -835,8 +967,7 @@ export class ChainVerifier {
     const successors = new Map<string, Start>();
     for (const start of this.#starts) {
       const { link, file } = start;
-      const first = `${dirname(file)}/${readRunName(link.file)?.configured ?? link.file}`;
-      const key = link.after === undefined ? first : keyOf(link.after.checkpoint);
+      const key = whatFollowedBy(start);
       const other = successors.get(key);
       successors.set(key, other ?? start);
       const before = link.after === undefined ? 'no file' : link.after.file;
@@ -893,20 +1024,20 @@ export class ChainVerifier {
       return;
     }
     if (unknownKeys !== undefined) this.#unchecked.push(`${GIVE_MORE}: ${unknownKeys}`);
-    const missing = beginning && this.#describeMissing(beginning);
+    const missing = beginning && this.#describeMissing(beginning, run);
     // The origin of a continued chain is verified by a trusted key or head, or by its first line being present.
     const isOriginVerified = this.#isHeadSeen(run) || (hasKey && checkpoints > 0);
     if (missing !== undefined && !isOriginVerified && unknownKeys === undefined)
       this.#unchecked.push(`${GIVE_MORE}: ${missing}`);
   }
 
-  /** A head of one chain vouches for the files that it follows; chains of streams follow nothing. */
-  #isHeadSeen({ isStream, head }: RunVerifier): boolean {
-    return isStream ? this.#headsSeen.has(head?.epoch ?? '') : this.#headsSeen.size > 0;
+  /** A head of one chain vouches for the files that it follows, and not for other gateways. */
+  #isHeadSeen({ isMixed, head }: RunVerifier): boolean {
+    return isMixed ? this.#headsSeen.has(head?.epoch ?? '') : this.#headsSeen.size > 0;
   }
 
   /** What the first line of a chain follows, if that is not there and no signed checkpoint says why. */
-  #describeMissing({ file, line, seq, link }: NonNullable<RunVerifier['beginning']>): string | undefined {
+  #describeMissing({ file, line, seq, link }: Beginning, run: RunVerifier): string | undefined {
     const after = link?.after;
     if (after !== undefined && this.#runs.has(after.checkpoint.epoch) && seq === 0) return undefined;
     const place = `${file}:${line}`;
@@ -914,7 +1045,7 @@ export class ChainVerifier {
       this.#notes.push(`${place}: follows ${after.file}, which was removed; a signed checkpoint says so`);
       return undefined;
     }
-    if (after !== undefined && !this.#isOldest(after.file, dirname(file))) {
+    if (after !== undefined && !this.#isOldest(after.file, run)) {
       this.#addError({ file, line }, 'missing', `follows ${after.file}, which is missing`);
       return undefined;
     }
@@ -926,12 +1057,14 @@ export class ChainVerifier {
     return missing;
   }
 
-  /** True if a file that is not there was older than all that are, of those in the same folder. */
-  #isOldest(name: string, folder: string): boolean {
+  /** True if a file that is not there was older than all that are, of those in the same folder or of the same instance. */
+  #isOldest(name: string, of: RunVerifier): boolean {
     const startMs = readRunName(name)?.startMs;
     if (startMs === undefined) return true;
-    const runs = [...this.#runs.values()].filter(({ first }) => dirname(first.file) === folder);
-    const starts = this.#starts.filter(({ file }) => dirname(file) === folder);
+    const isBeside = (run: RunVerifier): boolean =>
+      of.isGathered ? run.names?.instance === of.names?.instance : dirname(run.first.file) === dirname(of.first.file);
+    const runs = [...this.#runs.values()].filter(isBeside);
+    const starts = this.#starts.filter(({ run }) => isBeside(run));
     const startsMs = starts.map(({ link }) => readRunName(link.file)?.startMs ?? Number.POSITIVE_INFINITY);
     return starts.some(({ run }) => run === runs[0]) && startMs < Math.min(...startsMs);
   }

@@ -1,11 +1,11 @@
 // Streams of audit lines as replicas write them to standard output, and `sallyport audit` on them.
 
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createAudit } from '../../src/audit/audit.js';
-import { createAuditStream } from '../../src/audit/file.js';
+import { createAuditFile, createAuditStream } from '../../src/audit/file.js';
 import { auditCommand } from '../../src/cli/audit/audit-command.js';
 import { buildProgram } from '../../src/cli/program.js';
 import { createKeyRing, type KeyRing } from '../../src/state/derived-keys.js';
@@ -24,30 +24,43 @@ export type StreamOptions = {
   readonly calls?: number;
   /** The run ends without a last line; so many calls come after its last checkpoint. */
   readonly killedAfter?: number;
+  /** Where the run writes a file, which follows those that are there; without it, the run writes a stream. */
+  readonly folder?: string;
 };
 
 const CALL_MS = 100;
 
 /** The lines of one run: `started`, its checkpoint, calls of two lines each, and its end. */
 export async function writeRun(options: StreamOptions): Promise<string[]> {
-  const { keys, instance, startMs, calls = 3, killedAfter } = options;
+  const { keys, instance, startMs, calls = 3, killedAfter, folder } = options;
   let text = '';
   let nowMs = startMs;
+  const run = randomUUID();
+  const path = join(folder ?? '', 'audit.jsonl');
+  const before = folder === undefined ? [] : await readdir(folder);
+  /** What was written until now. */
+  async function lines(): Promise<string[]> {
+    const added = folder === undefined ? [] : (await readdir(folder)).filter((name) => !before.includes(name));
+    for (const name of added) text = await readFile(join(folder ?? '', name), 'latin1');
+    return text.trimEnd().split('\n');
+  }
   const [host = ''] = instance.split(':');
   const audit = createAudit({
     settings: {
-      sinks: [{ type: 'stdout' }],
+      sinks: [folder === undefined ? { type: 'stdout' } : { type: 'file', path }],
       deliveries: [],
       ...{ durability: 'written', onFailure: 'block', checkpointEveryMs: 3_600_000 },
       ...{ rotate: { size: 1e9, ageMs: 1e9 }, retainMs: undefined },
     },
-    replica: { instance, host, run: randomUUID() },
+    replica: { instance, host, run },
     ...{ version: '0.1.0', versions, signer: keys, now: () => nowMs, meters: countingMeters() },
     newWriter: () =>
-      createAuditStream((more) => {
-        text += more;
-        return Promise.resolve();
-      }),
+      folder === undefined
+        ? createAuditStream((more) => {
+            text += more;
+            return Promise.resolve();
+          })
+        : createAuditFile(path, { instance: run, now: () => nowMs }),
   });
   async function call(): Promise<void> {
     nowMs += CALL_MS;
@@ -62,11 +75,13 @@ export async function writeRun(options: StreamOptions): Promise<string[]> {
     audit.checkpoint();
     for (let index = 0; index < killedAfter; index += 1) await call();
     // The outcome of the last call is still in memory when the process is killed.
-    const lines = text.trimEnd().split('\n');
+    const written = await lines();
     await audit.close();
-    return lines;
+    const [own] = folder === undefined ? [] : (await readdir(folder)).filter((name) => !before.includes(name));
+    if (own !== undefined) await writeFile(join(folder ?? '', own), `${written.join('\n')}\n`);
+    return written;
   }
-  return text.trimEnd().split('\n');
+  return lines();
 }
 
 /** Lines of several replicas as a collector merges them: in turn, each in its own order. */

@@ -3,7 +3,7 @@
 // of `tail` prints the lines as they are, of the others events with all their members
 // (docs/reference/commands.md#audit; docs/reference/audit.md).
 
-import { createPublicKey } from 'node:crypto';
+import { createPublicKey, hash } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { basename, dirname, relative, resolve } from 'node:path';
 import { type AuditRecord, valueAt } from '../../audit/chain.js';
@@ -27,6 +27,7 @@ import type { Settings } from '../../config/settings.js';
 import { ocsfEvent } from '../../delivery/ocsf.js';
 import { REASONS } from '../../policy/reasons.js';
 import { isObject, parseObject } from '../../protocol/jsonrpc.js';
+import { BoundedMap } from '../../state/bounds.js';
 import { makeVisible, toAsciiJson } from '../../text/escaping.js';
 import { countOf, describeReadError } from '../../text/wording.js';
 import { type CliIo, didYouMean, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED, fail, UsageError } from '../program.js';
@@ -241,9 +242,43 @@ async function withFiles(
   }
 }
 
-/** Every event of the lines, with its line. Lines that are not events are skipped. */
-async function* readRecords(lines: AsyncIterable<string>, join = createEventJoiner()): AsyncGenerator<FoundEvent> {
+type RepeatFilter = { isRepeated(line: string): boolean };
+
+/** Where lines are shown as they stand. */
+const NO_FILTER: RepeatFilter = { isRepeated: () => false };
+
+/** The newest lines that are known again. */
+const MAX_KNOWN_LINES = 100_000;
+
+/** Finds lines that were delivered more than once, byte for byte, as far as their digests are kept. */
+function createRepeatFilter(): RepeatFilter & { note(io: CliIo): void } {
+  const known = new BoundedMap<string, true>(MAX_KNOWN_LINES);
+  let count = 0;
+  return {
+    isRepeated(line) {
+      const digest = hash('sha256', Buffer.from(line, 'latin1'), 'base64url');
+      const isRepeated = known.has(digest);
+      if (isRepeated) count += 1;
+      else known.set(digest, true);
+      return isRepeated;
+    },
+    note(io) {
+      if (count > 0)
+        io.stderr(
+          `note: ${countOf(count, 'line')} that ${count === 1 ? 'stands' : 'stand'} here again, byte for byte, left out\n`,
+        );
+    },
+  };
+}
+
+/** Every event of the lines, with its line. Lines that are not events are skipped, and so is what the filter finds. */
+async function* readRecords(
+  lines: AsyncIterable<string>,
+  repeats: RepeatFilter = NO_FILTER,
+  join = createEventJoiner(),
+): AsyncGenerator<FoundEvent> {
   for await (const line of lines) {
+    if (repeats.isRepeated(line)) continue;
     const record = parseObject(line);
     if (record !== undefined) yield { line, ...join(record, line.length) };
   }
@@ -358,8 +393,9 @@ export async function runAuditQuery(options: AuditQueryOptions, io: CliIo, ports
   const names = createNameCheck(options);
   return withFiles(options, io, ports, async (files) => {
     let alone = 0;
+    const repeats = createRepeatFilter();
     const rows = await createRows(files, options, io);
-    for await (const { record, isAlone } of readRecords(readLinesOf(files))) {
+    for await (const { record, isAlone } of readRecords(readLinesOf(files), repeats)) {
       names.see(record);
       const isChosen = isMatch(record, filter);
       rows?.add(record, isChosen);
@@ -368,6 +404,7 @@ export async function runAuditQuery(options: AuditQueryOptions, io: CliIo, ports
       if (rows === undefined) io.stdout(`${toAsciiJson(record)}\n`);
     }
     rows?.end();
+    repeats.note(io);
     printAlone(alone, io);
     names.note(io);
     return EXIT_FINE;
@@ -389,7 +426,8 @@ export function runAuditShow(options: AuditShowOptions, io: CliIo, ports: AuditF
     let count = 0;
     let alone = 0;
     let decided: AuditRecord | undefined;
-    for await (const { record, isAlone } of readRecords(readLinesOf(files))) {
+    const repeats = createRepeatFilter();
+    for await (const { record, isAlone } of readRecords(readLinesOf(files), repeats)) {
       if (!hasId(record, options.id)) continue;
       count += 1;
       alone += Number(isAlone);
@@ -397,6 +435,7 @@ export function runAuditShow(options: AuditShowOptions, io: CliIo, ports: AuditF
       // The outcome of a decision that was printed repeats most of it.
       decided = record['type'] === 'mcp.decision' ? record : undefined;
     }
+    repeats.note(io);
     printAlone(alone, io);
     return count > 0 ? EXIT_FINE : fail('no event and no decision has this id', EXIT_FAILED, io);
   });
