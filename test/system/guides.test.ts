@@ -187,16 +187,6 @@ describe('[GU-01] the guides', () => {
     for (const example of examples) expect(() => JSON.parse(example)).not.toThrow();
   });
 
-  it('have alerts that Prometheus reads', async () => {
-    const [, table = ''] = (pages.get('observability.md') ?? '').split('## Alerts worth having');
-    const conditions = [...table.matchAll(/^\| `([^`]+)` \|/gm)].map(([, condition]) => condition);
-    expect(conditions.length).toBeGreaterThan(7);
-    const rules = conditions.map((expr, index) => ({ alert: `Alert${index}`, expr }));
-    const file = join(folder, 'rules.yaml');
-    await writeFile(file, JSON.stringify({ groups: [{ name: 'guide', rules }] }));
-    expect(await must('promtool', ['check', 'rules', file])).toContain('SUCCESS');
-  });
-
   it('[GU-02] lead from an empty folder to a server under policy, and to what one does with it', async () => {
     const quickstart = (text: string) => blockWith('quickstart.md', text);
     const keycloakStep = (text: string) => blockWith('keycloak.md', text);
