@@ -16,6 +16,7 @@ import { isExactPattern } from '../policy/patterns.js';
 import { mediaType } from '../protocol/headers.js';
 import { isObject } from '../protocol/jsonrpc.js';
 import { LATEST_SESSION_VERSION } from '../protocol/versions/revisions.js';
+import { unpinnedIn } from '../stdio/packages.js';
 import { type ProcessEnd, type ProcessPorts, serverEnvironment } from '../stdio/server-process.js';
 import { onlyServer, STDIO_PATH, startStdioServer } from '../stdio/stdio-server.js';
 import { cleanForeign, escapeForTerminal, maskSecrets, quoteForShell } from '../text/escaping.js';
@@ -179,6 +180,11 @@ function describeEnd(command: string, { how, lastLines }: ProcessEnd): string {
   return `${escapeForTerminal(command)} did not serve MCP: ${how}; ${last}`;
 }
 
+function printStart({ startedBy, shown, command = [] }: DevTarget, io: CliIo): void {
+  if (startedBy !== undefined) io.stdout(`starting   ${shown}\n`);
+  for (const warning of unpinnedIn(command)) io.stderr(`warning: ${escapeForTerminal(warning)}\n`);
+}
+
 /** Pins what the server offers. Resolves with the exit code, if that ends the program. */
 export async function pinServer(
   target: DevTarget,
@@ -186,7 +192,7 @@ export async function pinServer(
   { io, ended }: { readonly io: CliIo; readonly ended: Promise<number> },
   pin: (configFile: string) => Promise<PinnedOnce>,
 ): Promise<number | undefined> {
-  if (target.startedBy !== undefined) io.stdout(`starting   ${target.shown}\n`);
+  printStart(target, io);
   const pinned = await Promise.race([pin(files.configFile), ended]);
   if (typeof pinned === 'number') return pinned;
   const { code, printed, wasAsked } = pinned;

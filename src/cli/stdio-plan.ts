@@ -6,6 +6,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { renderDiagnostics } from '../config/diagnostics.js';
 import { decodeUtf8 } from '../config/files.js';
+import { askRegistry, refusePackage } from '../stdio/packages.js';
 import { type ServerCommand, serverEnvironment } from '../stdio/server-process.js';
 import type { ServedServer } from '../stdio/server-sessions.js';
 import { onlyServer, type StdioServerSettings } from '../stdio/stdio-server.js';
@@ -90,7 +91,7 @@ function servedAs(name: string, entry: StdioEntry, folder: string, io: CliIo): S
 
 /** What is run now, or why nothing is. */
 async function prepareServer(
-  { command: [program = '', ...args], env, cwd = '.' }: StdioEntry,
+  { command: [program = '', ...args], integrity, env, cwd = '.' }: StdioEntry,
   folder: string,
   io: CliIo,
 ): Promise<ServerCommand | { readonly error: string }> {
@@ -103,7 +104,9 @@ async function prepareServer(
     if ('error' in read) return { error: `its variable ${variable} has no value: ${read.error}` };
     values[variable] = read.value;
   }
-  return { command: program, args, cwd: where, env: { ...serverEnvironment(io.env, []), ...values } };
+  const command = { command: program, args, cwd: where, env: { ...serverEnvironment(io.env, []), ...values } };
+  const refused = integrity === undefined ? undefined : await refusePackage(command, integrity, askRegistry);
+  return refused === undefined ? command : { error: refused };
 }
 
 async function readValue(

@@ -3,7 +3,7 @@
 // of one kind of file, for example for editor modelines. With --online it then tries what the files name. docs/reference/commands.md#validate;
 // docs/reference/configuration.md; docs/contract.md, law 4.
 
-import { resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { Option } from 'commander';
 import {
   countDiagnostics,
@@ -22,10 +22,11 @@ import type { Schema } from '../config/schema/declarations.js';
 import { GATEWAY_SCHEMA } from '../config/schema/gateway.js';
 import { AUDIT_SCHEMA, LOCK_SCHEMA } from '../config/schema/outputs.js';
 import { POLICY_SCHEMA, POLICY_TEST_SCHEMA } from '../config/schema/policy.js';
+import { STDIO_SCHEMA } from '../config/schema/stdio.js';
 import type { Settings } from '../config/settings.js';
 import type { PolicyContext, PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';
 import type { Catalog } from '../policy/definitions.js';
-import { nearestCandidate } from '../text/wording.js';
+import { describeReadError, nearestCandidate, systemErrorCode } from '../text/wording.js';
 import { countTries, renderTries, type Try, triesAsDiagnostics } from './online/tries.js';
 import {
   type CliIo,
@@ -37,6 +38,7 @@ import {
   fail,
   withConfigOption,
 } from './program.js';
+import { checkStdioFile, STDIO_FILE } from './servers/stdio-file.js';
 
 export type ReadLocks = {
   /** The upstreams that have a lock file. */
@@ -154,9 +156,24 @@ async function readFiles(options: ValidateOptions, io: CliIo, ports: ValidatePor
   });
   if (outline === undefined) return { diagnostics: [...diagnostics, ...policyShapes(policiesDir, ports)], settings };
   const locks = await readLocks(outline, ports);
-  const found = [...diagnostics, ...locks.diagnostics, ...policyDiagnostics(outline, locks, options, ports)];
+  const beside = [...policyDiagnostics(outline, locks, options, ports), ...stdioDiagnostics(file, ports)];
+  const found = [...diagnostics, ...locks.diagnostics, ...beside];
   return { diagnostics: hasErrors(found) ? found : [...found, ...notes, ...(locks.notes ?? [])], settings };
 }
+
+/** Of the file of stdio servers beside the gateway file, where there is one. */
+function stdioDiagnostics(config: string, { files }: ValidatePorts): readonly Diagnostic[] {
+  const file = join(dirname(config), STDIO_FILE);
+  try {
+    return checkStdioFile(file, files.readFile(file));
+  } catch (error) {
+    if (!UNREADABLE.has(systemErrorCode(error))) return [];
+    const message = `the file of the stdio servers ${describeReadError(error)}, so that it was not checked`;
+    return [{ ...fileDiagnostic(file, 'unreadable', message), severity: 'warning' }];
+  }
+}
+
+const UNREADABLE: ReadonlySet<string | undefined> = new Set(['EACCES', 'EPERM', 'EISDIR']);
 
 async function readLocks(outline: Outline, ports: ValidatePorts): Promise<ReadLocks> {
   const locks = await ports.loadLocks(outline.pinsDir, outline);
@@ -222,6 +239,7 @@ export const SCHEMAS: ReadonlyMap<string, Schema> = new Map([
   ['policy', POLICY_SCHEMA],
   ['policy-test', POLICY_TEST_SCHEMA],
   ['lock', LOCK_SCHEMA],
+  ['stdio', STDIO_SCHEMA],
   ['audit', AUDIT_SCHEMA],
 ]);
 
@@ -240,7 +258,7 @@ function runSchema(name: string, io: CliIo): number {
 export function schemaCommand(io: CliIo): Command {
   return {
     name: 'schema',
-    summary: 'Print a JSON Schema: gateway, policy, policy-test, lock or audit.',
+    summary: 'Print a JSON Schema: gateway, policy, policy-test, lock, stdio or audit.',
     examples: ['sallyport schema gateway > gateway.schema.json', 'sallyport schema policy'],
     configure(command, finish) {
       command.argument('<name>', [...SCHEMAS.keys()].join(', ')).action((name: string) => finish(runSchema(name, io)));

@@ -1,6 +1,6 @@
 // `sallyport stdio` as a user runs it: token file and socket, a gateway file's view of them, and the end.
 
-import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -172,6 +172,34 @@ describe('[STD-07] sallyport stdio', () => {
       }
       const none = await runSallyport(['stdio'], { cwd: folder });
       expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('give a command after --')]);
+    },
+    LONG,
+  );
+
+  it(
+    '[STD-09] starts no package whose integrity is another than the one that was added, and its siblings',
+    async () => {
+      const port = await findFreePort();
+      const integrity = (letter: string) => `sha512-${letter.repeat(86)}==`;
+      const told = JSON.stringify({ version: '1.2.3', 'dist.integrity': integrity('A') });
+      await mkdir(join(folder, 'bin'));
+      await writeFile(join(folder, 'bin/npm'), `#!/bin/sh\necho '${told}'\n`, { mode: 0o755 });
+      await writeFile(join(folder, 'bin/npx'), `#!/bin/sh\nexec ${process.execPath} ${entry} stdio\n`, { mode: 0o755 });
+      const server = (letter: string) => `{command: [npx, -y, server@1.2.3], integrity: "${integrity(letter)}"}`;
+      await writeFile(
+        join(folder, 'stdio.yaml'),
+        `listen: 127.0.0.1:${port}\ntoken: {file: token}\nservers:\n  same: ${server('A')}\n  other: ${server('B')}\n`,
+      );
+      const path = `${join(folder, 'bin')}:${process.env['PATH']}`;
+      const served = startSallyport(['stdio', '--config', 'stdio.yaml'], folder, { PATH: path });
+      running.push(served);
+      await expect.poll(served.stdout, START).toContain('servers ');
+      const token = (await readFile(join(folder, 'token'), 'utf8')).replace('Bearer ', '').trim();
+      const open = (name: string) => connectSdkV1(`http://127.0.0.1:${port}/${name}`, { token });
+      await expect(open('other')).rejects.toThrow(/the registry has another server@1\.2\.3/);
+      const { client, close } = await open('same');
+      expect((await client.listTools()).tools.length).toBeGreaterThan(0);
+      await close();
     },
     LONG,
   );

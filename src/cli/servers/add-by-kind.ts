@@ -4,7 +4,8 @@
 import { dirname, join, posix } from 'node:path';
 import { renderDiagnostics } from '../../config/diagnostics.js';
 import type { Network } from '../../config/settings.js';
-import type { ProcessPorts } from '../../stdio/server-process.js';
+import { askRegistry, type PinnedCommand, pinPackages } from '../../stdio/packages.js';
+import { type ProcessPorts, serverEnvironment } from '../../stdio/server-process.js';
 import { escapeForTerminal, makeVisible, quoteForShell } from '../../text/escaping.js';
 import { type DevTarget, startCommand } from '../dev-target.js';
 import type { NewFile } from '../new-files.js';
@@ -73,11 +74,16 @@ export async function addTo(
     endpoint === undefined ? [] : [{ path: ['endpoints', endpoint, 'upstreams'], key: answers.name, value: backend }];
   const how = { command: 'add', isOffline: options.offline === true } as const;
   if (command === undefined) return addServer(configuration, { answers, entries }, how, io, ports);
-  const server = stdioServer(configuration, answers, command, io, ports);
+  const pinned: PinnedCommand | undefined = how.isOffline
+    ? { command: command.argv }
+    : await pinCommand(command, configuration, io);
+  if (pinned === undefined) return undefined;
+  const exact = { ...command, argv: pinned.command };
+  const server = stdioServer(configuration, answers, { ...exact, integrity: pinned.integrity }, io, ports);
   if (server === undefined) return undefined;
   if (how.isOffline) return addServer(configuration, { ...server, entries }, how, io, ports);
-  io.stdout(`starting   ${makeVisible(escapeForTerminal(command.argv.map(quoteForShell).join(' ')))}\n`);
-  const target = await startOnce({ cwd: dirname(configuration.outline.file), ...command }, io, ports);
+  io.stdout(`starting   ${makeVisible(escapeForTerminal(exact.argv.map(quoteForShell).join(' ')))}\n`);
+  const target = await startOnce({ cwd: dirname(configuration.outline.file), ...exact }, io, ports);
   try {
     const observe: AddCommandPorts['observe'] = async (upstream, gateway) => {
       const seen = await ports.observe(upstream, gateway);
@@ -94,10 +100,34 @@ export async function addTo(
   }
 }
 
+/** The command with the exact versions of its packages, as the package manager tells them now; prints what it cannot. */
+async function pinCommand(
+  { argv, env, cwd }: StdioCommand,
+  { outline }: ExistingConfiguration,
+  io: CliIo,
+): Promise<PinnedCommand | undefined> {
+  const own = environmentOf(env, io);
+  const where = { cwd: cwd ?? dirname(outline.file), env: serverEnvironment(own, [...env.keys()]) };
+  const pinned = await pinPackages(argv, where, askRegistry);
+  if (!('error' in pinned)) {
+    for (const note of pinned.notes ?? []) io.stderr(`note: ${escapeForTerminal(note)}\n`);
+    return pinned;
+  }
+  io.stderr(
+    `error: ${escapeForTerminal(pinned.error)}\nnothing was written; name an exact version in the command, or write it as it is with --offline\n`,
+  );
+  return undefined;
+}
+
+/** The environment of this process with the values that the command is to get. */
+function environmentOf(env: StdioCommand['env'], io: CliIo): CliIo['env'] {
+  const values = [...env].map(([name, source]) => [name, 'env' in source ? io.env[source.env] : source.value] as const);
+  return { ...io.env, ...Object.fromEntries(values) };
+}
+
 /** The adapter in this process, with nothing in the environment of the command but what it needs. */
 function startOnce({ argv, env, cwd }: StdioCommand, io: CliIo, ports: AddCommandPorts): Promise<DevTarget> {
-  const values = [...env].map(([name, source]) => [name, 'env' in source ? io.env[source.env] : source.value] as const);
-  const own = { ...io, env: { ...io.env, ...Object.fromEntries(values) }, cwd: cwd ?? io.cwd };
+  const own = { ...io, env: environmentOf(env, io), cwd: cwd ?? io.cwd };
   return startCommand({ env: [...env.keys()] }, argv, own, ports);
 }
 
@@ -119,7 +149,7 @@ function referenceTo(source: SecretSource, server: string, variable: string): Se
 function stdioServer(
   { layout, folder }: ExistingConfiguration,
   answers: ServerAnswers,
-  { argv, env, cwd }: StdioCommand,
+  { argv, integrity, env, cwd }: StdioCommand & { readonly integrity?: string | undefined },
   io: CliIo,
   { files }: AddCommandPorts,
 ): NewServer | undefined {
@@ -134,7 +164,7 @@ function stdioServer(
   const before = found === 'missing' ? NEW_STDIO_TEXT : found.text;
   const read = readStdioFile(join(folder, path), new TextEncoder().encode(before));
   const references = new Map([...env].map(([variable, source]) => [variable, referenceTo(source, name, variable)]));
-  const edit = withStdioServer(before, name, { command: argv, env: references, cwd });
+  const edit = withStdioServer(before, name, { command: argv, integrity, env: references, cwd });
   if (!read.ok) {
     io.stderr(renderDiagnostics(read.diagnostics, 'text', io.cwd));
     return undefined;

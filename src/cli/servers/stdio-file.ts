@@ -5,6 +5,7 @@ import { isLoopbackHost } from '../../config/checks/addresses.js';
 import type { Diagnostic } from '../../config/diagnostics.js';
 import { STDIO_SCHEMA } from '../../config/schema/stdio.js';
 import { readDocument } from '../../config/schema/validation.js';
+import { unpinnedIn } from '../../stdio/packages.js';
 import { quoteYaml, urlHost } from '../../text/escaping.js';
 import { type Locate, readYaml } from '../../text/yaml.js';
 import { addToMap, type EntryValue, removeFromMap, type YamlEdit } from '../../text/yaml-edit.js';
@@ -26,6 +27,8 @@ export type SecretReference = { readonly file: string } | { readonly env: string
 /** A stdio server as the file has it. */
 export type StdioEntry = {
   readonly command: readonly string[];
+  /** That of the package which the command names. */
+  readonly integrity?: string | undefined;
   readonly env: ReadonlyMap<string, SecretReference>;
   readonly cwd?: string | undefined;
 };
@@ -62,8 +65,8 @@ export function readStdioFile(file: string, bytes: Uint8Array): StdioReading {
     const finding = { severity: 'error', rule: 'wrong-value', message: address.error } as const;
     return { ok: false, diagnostics: [{ file, ...read.locate(['listen'], 'value'), ...finding }] };
   }
-  const entries = Object.entries(servers).map(([name, { command, env = {}, cwd }]) => {
-    return [name, { command, env: new Map(Object.entries(env)), cwd }] as const;
+  const entries = Object.entries(servers).map(([name, { command, integrity, env = {}, cwd }]) => {
+    return [name, { command, integrity, env: new Map(Object.entries(env)), cwd }] as const;
   });
   return { ok: true, value: { listen: address, token: token.file, servers: new Map(entries) }, locate: read.locate };
 }
@@ -94,13 +97,14 @@ export function placeOfListen(listen: ListenAddress): Pick<ServerAnswers, 'socke
 }
 
 /** The file with a server more. */
-export function withStdioServer(text: string, name: string, { command, env, cwd }: StdioEntry): YamlEdit {
+export function withStdioServer(text: string, name: string, { command, integrity, env, cwd }: StdioEntry): YamlEdit {
   if (stdioServersIn(text).includes(name)) return { error: `it has a server named "${name}" already` };
   const variables = [...env].map(([variable, from]) => {
     return `${variable}: ${'env' in from ? `{env: ${from.env}}` : `{file: ${quoteYaml(from.file)}}`}`;
   });
   const value: EntryValue = [
     `command: [${command.map(quoteYaml).join(', ')}]`,
+    ...(integrity === undefined ? [] : [`integrity: ${quoteYaml(integrity)}`]),
     ...(variables.length === 0 ? [] : [`env: {${variables.join(', ')}}`]),
     ...(cwd === undefined ? [] : [`cwd: ${quoteYaml(cwd)}`]),
   ];
@@ -109,6 +113,18 @@ export function withStdioServer(text: string, name: string, { command, env, cwd 
 
 export function withoutStdioServer(text: string, name: string): YamlEdit {
   return removeFromMap(text, SERVERS, name);
+}
+
+/** The packages without an exact version, each at its command; every mistake of a file that cannot be read. */
+export function checkStdioFile(file: string, bytes: Uint8Array): readonly Diagnostic[] {
+  const read = readStdioFile(file, bytes);
+  if (!read.ok) return read.diagnostics;
+  const { locate, value } = read;
+  return [...value.servers].flatMap(([name, { command }]) =>
+    unpinnedIn(command).map((message): Diagnostic => {
+      return { file, ...locate(['servers', name, 'command'], 'value'), severity: 'warning', rule: 'unsafe', message };
+    }),
+  );
 }
 
 /** The names of the servers in the file; none if it cannot be read. */

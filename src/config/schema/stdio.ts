@@ -20,6 +20,12 @@ const SERVER = record(
   'One stdio server.',
   {
     command: list('The program and its arguments; no shell is used.', Type.String({ title: 'text' }), { minItems: 1 }),
+    integrity: Type.Optional(
+      text('Integrity of the npm package that `npx` runs, as `npm view` tells it; checked before each start.', {
+        title: 'an integrity such as sha512-…',
+        pattern: '^sha(?:256|384|512)-[A-Za-z0-9+/]+={0,2}$',
+      }),
+    ),
     env: Type.Optional(
       Type.Unsafe<Readonly<Record<string, Static<typeof VALUE>>>>({
         type: 'object',

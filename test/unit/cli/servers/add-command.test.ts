@@ -1,6 +1,6 @@
 // `add`, `remove` and `list` on a folder, in process: everything but the server is real.
 
-import { chmod, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -228,6 +228,47 @@ describe('[C-27] add', () => {
     expect(removed.out).toContain('left secrets/files.API_KEY: it holds a secret\n');
     expect((await run(['remove', 'git'])).out).not.toContain('stdio.token');
     expect(await read('stdio.yaml')).not.toContain('files:');
+  });
+});
+
+describe('[STD-09] add with a package', () => {
+  const stub = async (program: string, script: string) => {
+    await mkdir(join(folder, 'bin'), { recursive: true });
+    await writeFile(join(folder, 'bin', program), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  };
+  const env = () => ({ PATH: `${join(folder, 'bin')}:/usr/bin:/bin` });
+  const integrity = `sha512-${'A'.repeat(86)}==`;
+  const add = (...more: readonly string[]) =>
+    run(['add', 'memory', '--group', 'eng', ...more, '--', 'npx', '-y', '@scope/memory'], { env: env() });
+
+  it('writes its exact version and integrity, and says where it cannot, writing nothing', async () => {
+    await run(INIT);
+    await stub('npm', 'echo "no network" >&2; exit 1');
+    const before = await snapshot();
+    const failed = await add();
+    expect([failed.code, failed.err]).toEqual([
+      2,
+      expect.stringContaining('npm does not tell the version of @scope/memory: no network'),
+    ]);
+    expect(failed.err).toContain('name an exact version in the command, or write it as it is with --offline');
+    expect(await snapshot()).toEqual(before);
+    await stub('npm', `echo '${JSON.stringify({ version: '1.2.3', 'dist.integrity': integrity })}'`);
+    const { code, out, err } = await add();
+    expect([code, err]).toEqual([0, expect.stringContaining('0 errors')]);
+    expect(out).toContain('starting   npx -y @scope/memory@1.2.3\n');
+    const written = `    command: ["npx", "-y", "@scope/memory@1.2.3"]\n    integrity: "${integrity}"\n`;
+    expect(await read('stdio.yaml')).toContain(written);
+  });
+
+  it('is warned of by validate without a version, at its place, and refused by --strict', async () => {
+    await run(INIT);
+    expect((await add('--offline')).out).toMatch(/stdio\.yaml:\d+:\d+ warning "@scope\/memory" names no exact version/);
+    const io = terminal({ cwd: folder });
+    expect(await runValidate({ config: 'sallyport.yaml', strict: true, secrets: false }, io, VALIDATE)).toBe(1);
+    await writeFile(join(folder, 'stdio.yaml'), (await read('stdio.yaml')).replace('servers:', 'server:'));
+    const mistaken = terminal({ cwd: folder });
+    expect(await runValidate({ config: 'sallyport.yaml', secrets: false }, mistaken, VALIDATE)).toBe(1);
+    expect(mistaken.out()).toContain('did you mean "servers"?');
   });
 });
 
