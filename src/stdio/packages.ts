@@ -237,12 +237,12 @@ export async function pinPackages(
   const notes: string[] = [];
   const named = packagesOf(argv).flatMap((use) => (use.name === undefined ? [] : [{ ...use, name: use.name }]));
   for (const use of named) {
-    const told = await ask(use, { ...where, command: argv[0] ?? '' });
-    if (!('error' in told)) {
-      command[use.at] = `${use.before}${exactSpec(use, told.version)}`;
-      if (told.integrity !== undefined) integrities.push(told.integrity);
-    } else if (use.version === undefined) return told;
-    else notes.push(`no integrity is kept for ${use.spec}: ${told.error}`);
+    const stated = await ask(use, { ...where, command: argv[0] ?? '' });
+    if (!('error' in stated)) {
+      command[use.at] = `${use.before}${exactSpec(use, stated.version)}`;
+      if (stated.integrity !== undefined) integrities.push(stated.integrity);
+    } else if (use.version === undefined) return stated;
+    else notes.push(`no integrity is kept for ${use.spec}: ${stated.error}`);
   }
   // One value in the file is that of one package.
   const [integrity] = named.length === 1 ? integrities : [];
@@ -258,9 +258,9 @@ export async function refusePackage(
   const [use, ...others] = packagesOf([command, ...args]);
   if (use?.version === undefined || use.manager !== 'npm' || others.length > 0)
     return 'its integrity is that of one npm package at an exact version, and its command names none; write one, or remove "integrity"';
-  const told = await ask(use, { command, cwd, env });
-  if ('error' in told) return `its integrity cannot be checked: ${told.error}`;
-  if (told.version === use.version && told.integrity === integrity) return undefined;
-  const now = told.integrity ?? 'none';
+  const stated = await ask(use, { command, cwd, env });
+  if ('error' in stated) return `its integrity cannot be checked: ${stated.error}`;
+  if (stated.version === use.version && stated.integrity === integrity) return undefined;
+  const now = stated.integrity ?? 'none';
   return `the registry has another ${use.spec} than the one that was added (integrity ${now}, expected ${integrity}): find out why before you write the new one into the file`;
 }

@@ -181,9 +181,9 @@ describe('[STD-07] sallyport stdio', () => {
     async () => {
       const port = await findFreePort();
       const integrity = (letter: string) => `sha512-${letter.repeat(86)}==`;
-      const told = JSON.stringify({ version: '1.2.3', 'dist.integrity': integrity('A') });
+      const stated = JSON.stringify({ version: '1.2.3', 'dist.integrity': integrity('A') });
       await mkdir(join(folder, 'bin'));
-      await writeFile(join(folder, 'bin/npm'), `#!/bin/sh\necho '${told}'\n`, { mode: 0o755 });
+      await writeFile(join(folder, 'bin/npm'), `#!/bin/sh\necho '${stated}'\n`, { mode: 0o755 });
       await writeFile(join(folder, 'bin/npx'), `#!/bin/sh\nexec ${process.execPath} ${entry} stdio\n`, { mode: 0o755 });
       const server = (letter: string) => `{command: [npx, -y, server@1.2.3], integrity: "${integrity(letter)}"}`;
       await writeFile(

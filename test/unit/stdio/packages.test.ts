@@ -14,8 +14,8 @@ import {
 } from '../../../src/stdio/packages.js';
 
 const INTEGRITY = `sha512-${'A'.repeat(86)}==`;
-const words = (line: string): readonly string[] => line.split(' ');
-const named = (line: string) => packagesOf(words(line)).map(({ name, version }) => [name, version]);
+const split = (line: string): readonly string[] => line.split(' ');
+const named = (line: string) => packagesOf(split(line)).map(({ name, version }) => [name, version]);
 
 describe('[STD-09] the packages of a command', () => {
   it.each([
@@ -48,38 +48,38 @@ describe('[STD-09] the packages of a command', () => {
   });
 
   it('without an exact version are said, with what to write', () => {
-    expect(unpinnedIn(words('npx -y @scope/server@latest'))).toEqual([
+    expect(unpinnedIn(split('npx -y @scope/server@latest'))).toEqual([
       '"@scope/server@latest" names no exact version, so that each start may run another program: write @scope/server@1.2.3',
     ]);
-    expect(unpinnedIn(words('uvx server'))).toEqual([expect.stringContaining('write server==1.2.3')]);
-    expect(unpinnedIn(words('npx -y github:someone/server'))).toEqual([expect.stringContaining('write NAME@1.2.3')]);
-    expect(unpinnedIn(words('npx -y server@1.2.3'))).toEqual([]);
+    expect(unpinnedIn(split('uvx server'))).toEqual([expect.stringContaining('write server==1.2.3')]);
+    expect(unpinnedIn(split('npx -y github:someone/server'))).toEqual([expect.stringContaining('write NAME@1.2.3')]);
+    expect(unpinnedIn(split('npx -y server@1.2.3'))).toEqual([]);
   });
 
   const WHERE = { cwd: '/', env: {} };
-  const tell: AskRegistry = async ({ manager }) =>
+  const answering: AskRegistry = async ({ manager }) =>
     manager === 'npm' ? { version: '1.2.3', integrity: INTEGRITY } : { version: '2025.1' };
   const silent: AskRegistry = async () => ({ error: 'npm does not answer' });
 
   it('get the version that is told, in their own form, and the integrity of the only one', async () => {
-    expect(await pinPackages(words('npx -y server /srv'), WHERE, tell)).toEqual({
-      ...{ command: words('npx -y server@1.2.3 /srv'), integrity: INTEGRITY, notes: [] },
+    expect(await pinPackages(split('npx -y server /srv'), WHERE, answering)).toEqual({
+      ...{ command: split('npx -y server@1.2.3 /srv'), integrity: INTEGRITY, notes: [] },
     });
-    expect(await pinPackages(words('npx --package=a -p b run'), WHERE, tell)).toEqual({
-      ...{ command: words('npx --package=a@1.2.3 -p b@1.2.3 run'), notes: [] },
+    expect(await pinPackages(split('npx --package=a -p b run'), WHERE, answering)).toEqual({
+      ...{ command: split('npx --package=a@1.2.3 -p b@1.2.3 run'), notes: [] },
     });
-    expect(await pinPackages(words('uvx --from server[x] run'), WHERE, tell)).toEqual({
-      ...{ command: words('uvx --from server[x]==2025.1 run'), notes: [] },
+    expect(await pinPackages(split('uvx --from server[x] run'), WHERE, answering)).toEqual({
+      ...{ command: split('uvx --from server[x]==2025.1 run'), notes: [] },
     });
-    expect(await pinPackages(words('npx -y server'), WHERE, silent)).toEqual({ error: 'npm does not answer' });
-    expect(await pinPackages(words('npx -y server@1.0.0'), WHERE, silent)).toMatchObject({
-      ...{ command: words('npx -y server@1.0.0'), notes: [expect.stringContaining('no integrity is kept')] },
+    expect(await pinPackages(split('npx -y server'), WHERE, silent)).toEqual({ error: 'npm does not answer' });
+    expect(await pinPackages(split('npx -y server@1.0.0'), WHERE, silent)).toMatchObject({
+      ...{ command: split('npx -y server@1.0.0'), notes: [expect.stringContaining('no integrity is kept')] },
     });
   });
 
   it('start only while the registry has what was added', async () => {
-    const start = (line: string, ask = tell) => {
-      const [command = '', ...args] = words(line);
+    const start = (line: string, ask = answering) => {
+      const [command = '', ...args] = split(line);
       return refusePackage({ command, args, ...WHERE }, INTEGRITY, ask);
     };
     expect(await start('npx -y server@1.2.3')).toBeUndefined();
