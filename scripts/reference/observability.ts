@@ -295,7 +295,7 @@ A server with many definitions can neither suppress the first drift of one name 
 
 ## Delivery
 
-Sinks of the types \`syslog\`, \`otlp\` and \`http\` get every line of the first file sink, in order and at least once: a receiver that was away gets what waited. They read the files behind the gateway and delay no call; \`audit.onFailure\` does not concern them. How far each is stands in \`audit.<name>.position\` beside the files. A new receiver, or one whose position was removed or whose name was changed, begins with the file that the run has opened; the control \`audit-delivery:<name>\` names it. Of a folder that several gateways write to, each delivers everything. A line that is delivered again is recognized by its \`id\`, both lines of a request by \`decision.id\`.
+Sinks of the types \`syslog\`, \`otlp\` and \`http\` get every line of the first file sink, in order and at least once: a receiver that was away gets what waited. They read the files behind the gateway and delay no call; \`audit.onFailure\` does not concern them. How far each is stands in \`audit.<name>.position\` beside the files. A new receiver, or one whose position was removed or whose name was changed, begins with the file that the run has opened; the control \`audit-delivery:<name>\` names it. That control is \`degraded\`, and says since when and why, once a receiver has taken nothing for a minute although lines wait, or has not caught up for a minute and lacks lines that are older than that. Of a folder that several gateways write to, each delivers everything. A line that is delivered again is recognized by its \`id\`, both lines of a request by \`decision.id\`.
 
 | Type | A batch counts when | Details |
 | --- | --- | --- |

@@ -49,6 +49,10 @@ export type DeliveryState = {
   readonly waitingBytes: number;
   /** When the oldest line was written that the receiver does not have; `undefined` if it has all. */
   readonly waitingSinceMs: number | undefined;
+  /** Since when the receiver has lacked lines without a break, in this process; `undefined` if it has all. */
+  readonly behindSinceMs: number | undefined;
+  /** When the receiver took something last; `undefined` before. */
+  readonly takenAtMs: number | undefined;
   /** The name of the first file that is delivered; `undefined` until it is known. */
   readonly from: string | undefined;
   /** Lines that the receiver did not take since the start, and why the last of them; undefined an hour after that one. */
@@ -159,6 +163,9 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
   let error: string | undefined;
   let waitingBytes = 0;
   let waitingSinceMs: number | undefined;
+  // Until the files were looked at, lines may wait.
+  let behindSinceMs: number | undefined = now();
+  let takenAtMs: number | undefined;
   let refused: DeliveryState['refused'];
   let refusedAtMs = 0;
   /** What the receiver has taken last, or the first line of this run: it shows whether it takes anything. */
@@ -210,6 +217,7 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
     const { refused: lost = 0, leftOut = 0, why } = attempt;
     probe = parts.at(-1);
     error = undefined;
+    takenAtMs = now();
     onLines('delivered', parts.length - lost - leftOut);
     if (lost > 0) noteRefused(lost, why ?? 'the receiver did not say why');
     if (leftOut > 0) noteRefused(leftOut, 'longer than maxMessage: its place in the files was sent');
@@ -263,11 +271,13 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
     waitingBytes = batch === undefined ? 0 : bytesOf(states);
     if (batch === undefined) {
       waitingSinceMs = undefined;
+      behindSinceMs = undefined;
       error = undefined;
       await known.save();
       return false;
     }
     waitingSinceMs = timeOf(batch.lines[0] ?? '') ?? now();
+    behindSinceMs ??= now();
     await deliver(await render(batch.lines));
     known.advance(batch.file, batch.end);
     if (performance.now() - savedAt < SAVE_EVERY_MS) return true;
@@ -288,6 +298,7 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
     } catch (cause) {
       if (cause instanceof Ended) return false;
       error = `the position or the audit files cannot be read or written (${errorCode(cause)})`;
+      behindSinceMs ??= now();
       await sleep(IDLE_MS, undefined, { ref: false });
     }
     return performance.now() < endAt;
@@ -301,7 +312,7 @@ export function startDelivery(ports: DeliveryPorts): Delivery {
   return {
     name,
     state: () => ({
-      ...{ error, waitingBytes, waitingSinceMs, from: position?.from },
+      ...{ error, waitingBytes, waitingSinceMs, behindSinceMs, takenAtMs, from: position?.from },
       refused: now() - refusedAtMs < REFUSED_SHOWN_MS ? refused : undefined,
     }),
     async hasDelivered(file) {

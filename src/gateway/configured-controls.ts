@@ -72,6 +72,7 @@ function controlsOf({ settings, policies }: Version, now: () => number): readonl
     deliveries: settings.audit.deliveries.map(({ name, plaintext }) => ({
       ...{ name, from: 'the start', isPlain: plaintext === 'accepted' },
       ...{ error: undefined, waitingBytes: 0, waitingSinceMs: undefined, refused: undefined },
+      ...{ behindSinceMs: undefined, takenAtMs: undefined },
     })),
     describePins: () => [],
     reloadError: undefined,

@@ -19,7 +19,7 @@ import type { ControlState, Emit, EventName } from '../policy/events.js';
 import type { Shadow } from '../policy/rules.js';
 import type { StoreStatus } from '../state/memory.js';
 import { type Block, endOf } from '../state/revocations.js';
-import { countOf, firstOf } from '../text/wording.js';
+import { countOf, firstOf, sizeText } from '../text/wording.js';
 
 /**
  * A control by name; one of several with what it protects: an issuer, an upstream, a profile, an aggregate, a listener.
@@ -173,6 +173,10 @@ type DeliverySource = {
   readonly waitingBytes: number;
   /** When the oldest line was written that waits, in milliseconds since the epoch. */
   readonly waitingSinceMs: number | undefined;
+  /** Since when it has lacked lines without a break. */
+  readonly behindSinceMs: number | undefined;
+  /** When it took something last. */
+  readonly takenAtMs: number | undefined;
   readonly refused: { readonly count: number; readonly why: string } | undefined;
 };
 
@@ -362,35 +366,46 @@ function setAuditSpace(controls: Controls, emit: Emit, { auditSpace, settings }:
     const { minFree } = settings.audit;
     const share = ((minFree ?? MIN_FREE_PERCENT) / 100) * totalBytes;
     const wanted = minFree === undefined ? Math.min(share, MAX_MIN_FREE_BYTES) : share;
-    return freeBytes >= wanted ? [] : `the volume of ${sink} has ${gib(freeBytes)} free, less than ${gib(wanted)}`;
+    return freeBytes >= wanted
+      ? []
+      : `the volume of ${sink} has ${sizeText(freeBytes)} free, less than ${sizeText(wanted)}`;
   });
   if (auditSpace.size > 0) controls.set('audit-space', reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; '));
 }
 
-function gib(bytes: number): string {
-  return `${(bytes / GIB).toFixed(2)} GiB`;
+/** A receiver that was away for less, as while both sides start, is no reason to look. */
+const MAX_LAG_MS = 60_000;
+
+function isoOf(ms: number): string {
+  return new Date(ms).toISOString();
 }
 
-/** Lines that wait for longer are a reason to look. */
-const MAX_LAG_MS = 60_000;
+/** Why a receiver lacks lines, if it has lacked them for too long. */
+function lagReasons(delivery: DeliverySource, lagMs: number, nowMs: number): readonly string[] {
+  const { error, waitingSinceMs, behindSinceMs, takenAtMs } = delivery;
+  if (behindSinceMs === undefined || nowMs - behindSinceMs <= MAX_LAG_MS) return [];
+  const sinceMs = Math.max(behindSinceMs, takenAtMs ?? 0);
+  if (nowMs - sinceMs > MAX_LAG_MS) {
+    const waiting = waitingSinceMs === undefined ? '' : `; lines since ${isoOf(waitingSinceMs)} wait`;
+    return [`nothing was delivered since ${isoOf(sinceMs)}: ${error ?? 'the receiver does not answer'}${waiting}`];
+  }
+  return lagMs > MAX_LAG_MS ? [`it falls behind: since ${isoOf(behindSinceMs)} it has not had all lines`] : [];
+}
 
 /** Whether a receiver of audit lines has them. */
 function setDelivery(controls: Controls, emit: Emit, delivery: DeliverySource, nowMs: number): void {
-  const { name, error, waitingBytes, waitingSinceMs, refused, from, isPlain } = delivery;
+  const { name, waitingBytes, waitingSinceMs, refused, from, isPlain } = delivery;
   const lagMs = waitingSinceMs === undefined ? 0 : Math.max(0, nowMs - waitingSinceMs);
   emit('auditDeliveryChecked', { sink: name, waitingBytes, lagSeconds: lagMs / MS_PER_SECOND });
-  const since = waitingSinceMs === undefined ? '' : `; lines since ${new Date(waitingSinceMs).toISOString()} wait`;
   const reasons = [
     ...(isPlain ? ['lines are not encrypted, and the receiver is not authenticated'] : []),
-    ...(error === undefined ? [] : [`${error}${since}`]),
-    ...(error === undefined && lagMs > MAX_LAG_MS ? [`it falls behind${since}`] : []),
+    ...lagReasons(delivery, lagMs, nowMs),
     ...(refused === undefined
       ? []
       : [`refused since the start: ${countOf(refused.count, 'line')} (${refused.why}), which are in the files alone`]),
   ];
   const begin = from === undefined ? '' : `delivers what was recorded from ${from} on`;
-  const isGood = reasons.length === 0 && from !== undefined;
-  controls.set(`audit-delivery:${name}`, isGood ? 'armed' : 'degraded', reasons.join('; ') || begin);
+  controls.set(`audit-delivery:${name}`, reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; ') || begin);
 }
 
 /** What a decision survives before anything leaves, which an armed control promises. */

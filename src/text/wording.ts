@@ -87,6 +87,18 @@ export function durationText(ms: number): string {
   return `${ms / factor}${name}`;
 }
 
+const SIZE_UNITS = [
+  ['GiB', 1024 ** 3],
+  ['MiB', 1024 ** 2],
+  ['KiB', 1024],
+] as const;
+
+/** A size in the largest unit of which it is at least one: `1.50 GiB`, `12.00 MiB`, `900 B`. */
+export function sizeText(bytes: number): string {
+  const unit = SIZE_UNITS.find(([, factor]) => bytes >= factor);
+  return unit === undefined ? `${Math.round(bytes)} B` : `${(bytes / unit[1]).toFixed(2)} ${unit[0]}`;
+}
+
 /** The count and its noun, which takes an `s` unless the count is one. */
 export function countOf(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;

@@ -15,6 +15,8 @@ import { callStateless } from '../support/wire-client.js';
 import { withGateway } from '../support/with-gateway.js';
 
 const READ = { id: 'one' };
+/** A clock so far ahead shows a receiver that has taken nothing for too long. */
+const MORE_THAN_A_MINUTE_MS = 70_000;
 
 type Request = { readonly headers: IncomingMessage['headers']; readonly body: string };
 type Answer = (request: Request, count: number) => { readonly status: number; readonly body?: string };
@@ -83,21 +85,21 @@ describe('a sink of type http', () => {
   });
 
   it('[AD-02] gets what waited while it was away, and calls pass meanwhile', async () => {
-    let isAway = true;
+    let [isAway, aheadMs] = [true, 0];
     const taken: string[] = [];
     const receiver = await startReceiver((request) => {
       if (!isAway) taken.push(...linesOf([request]));
       return { status: isAway ? 503 : 204 };
     });
     const audit = sinksOf(`{type: http, name: siem, url: "${receiver.url}", network: loopback}`);
-    await withGateway({ audit }, async (rig) => {
+    await withGateway({ audit, now: () => Date.now() + aheadMs }, async (rig) => {
       await call(rig);
-      await vi.waitFor(async () => {
-        expect(receiver.requests.length).toBeGreaterThan(0);
-        expect(await rig.gateway.metrics()).toMatch(
-          /sallyport_controls\{control="audit-delivery",state="degraded"\} 1/,
-        );
-      }, PATIENT);
+      const inState = (state: string) =>
+        new RegExp(`sallyport_controls\\{control="audit-delivery",state="${state}"\\} 1`);
+      await vi.waitFor(() => expect(receiver.requests.length).toBeGreaterThan(0), PATIENT);
+      expect(await rig.gateway.metrics()).toMatch(inState('armed'));
+      aheadMs = MORE_THAN_A_MINUTE_MS;
+      await vi.waitFor(async () => expect(await rig.gateway.metrics()).toMatch(inState('degraded')), PATIENT);
       await call(rig);
       isAway = false;
       await vi.waitFor(async () => {
@@ -268,10 +270,11 @@ describe('a sink of type syslog', () => {
   });
 
   it('[AD-05] has not taken what it ended the connection at', async () => {
-    let isAway = true;
+    let [isAway, aheadMs] = [true, 0];
     const receiver = await startSyslog({ ends: () => isAway });
     const audit = sinksOf(`{type: syslog, url: "tcp://127.0.0.1:${receiver.port}", network: loopback}`);
-    await withGateway({ audit }, async (rig) => {
+    await withGateway({ audit, now: () => Date.now() + aheadMs }, async (rig) => {
+      aheadMs = MORE_THAN_A_MINUTE_MS;
       await vi.waitFor(
         async () =>
           expect(await rig.gateway.metrics()).toContain(
@@ -312,7 +315,10 @@ describe('a sink of type syslog', () => {
     const audit = sinksOf(
       [sink('good', good), ...Object.entries(bad).map(([name, tls]) => sink(name, tls))].join(', '),
     );
-    await withGateway({ audit, files, env: { KEY: client.key } }, async (rig) => {
+    let aheadMs = 0;
+    const now = () => Date.now() + aheadMs;
+    await withGateway({ audit, files, env: { KEY: client.key }, now }, async (rig) => {
+      aheadMs = MORE_THAN_A_MINUTE_MS;
       await vi.waitFor(async () => {
         const ids = receiver.received.flatMap(framesOf).map((frame) => idOf(frame.slice(frame.indexOf('{'))));
         expect(ids).toEqual(await written(rig));

@@ -73,39 +73,42 @@ const BY_CLIENT: ApprovalRule = {
   terms: { ...TIMES, by: 'caller', proof: 'client', remember: undefined },
 };
 
+type Change = { admin?: object; state?: object; isUnreachable?: boolean; hides?: string; logins?: readonly string[] };
+
+/** What the table is made of where nothing is configured but what is given. */
+function sourcesOf(approvals: readonly ApprovalRule[], change: Change): ControlSources {
+  const none = { statuses: () => new Map(), get: () => undefined, all: () => [], countHidden: () => 0 };
+  const { admin, state = { type: 'redis' }, isUnreachable = false, hides, logins = [] } = change;
+  const identity = { ...none, hidesPersons: (name: string) => name === hides };
+  const issuers = new Map(['corp', 'other'].map((name) => [name, { login: logins.includes(name) ? {} : undefined }]));
+  const settings = {
+    ...{
+      upstreams: new Map(),
+      aggregates: new Map(),
+      profiles: new Map(),
+      signing: undefined,
+      admin,
+      state,
+      issuers,
+    },
+    ...{ audit: { onFailure: 'block', sinks: [] }, listeners: { data: {} } },
+  } as unknown as Settings;
+  return {
+    ...{ settings, identity, runtimes: none, aggregates: none, approvals, blocks: [], budgets: [] },
+    ...{ unsettled: [], fixed: '', unsigned: new Set(), listenerErrors: [], deliveries: [], auditSpace: new Map() },
+    ...{ store: { state: 'armed', reason: '', isUnreachable } },
+  } as unknown as ControlSources;
+}
+
 describe('the control approvals', () => {
   const roles = (reviewer: readonly string[], admin: readonly string[] = []) => ({
     issuers: { corp: { audience: 'admin', roles: { viewer: ['all'], reviewer, admin } } },
   });
 
-  function stateOf(
-    approvals: readonly ApprovalRule[],
-    change: { admin?: object; state?: object; isUnreachable?: boolean; hides?: string; logins?: readonly string[] },
-  ) {
-    const none = { statuses: () => new Map(), get: () => undefined, all: () => [], countHidden: () => 0 };
-    const { admin, state = { type: 'redis' }, isUnreachable = false, hides, logins = [] } = change;
-    const identity = { ...none, hidesPersons: (name: string) => name === hides };
-    const issuers = new Map(['corp', 'other'].map((name) => [name, { login: logins.includes(name) ? {} : undefined }]));
+  function stateOf(approvals: readonly ApprovalRule[], change: Change) {
     const { emit } = createEvents([], () => undefined);
     const controls = createControls({ now: () => NOW, emit });
-    const settings = {
-      ...{
-        upstreams: new Map(),
-        aggregates: new Map(),
-        profiles: new Map(),
-        signing: undefined,
-        admin,
-        state,
-        issuers,
-      },
-      ...{ audit: { onFailure: 'block', sinks: [] }, listeners: { data: {} } },
-    } as unknown as Settings;
-    const sources = {
-      ...{ settings, identity, runtimes: none, aggregates: none, approvals, blocks: [], budgets: [] },
-      ...{ unsettled: [], fixed: '', unsigned: new Set(), listenerErrors: [], deliveries: [], auditSpace: new Map() },
-      ...{ store: { state: 'armed', reason: '', isUnreachable } },
-    } as unknown as ControlSources;
-    refreshControls(controls, emit, sources);
+    refreshControls(controls, emit, sourcesOf(approvals, change));
     const row = controls.snapshot().find(({ control }) => control === 'approvals');
     return [row?.state, row?.reason];
   }
@@ -149,5 +152,76 @@ describe('the control approvals', () => {
     ],
   ] as const)('says that %s', (_, approvals, change, state, reason) => {
     expect(stateOf(approvals, change)).toEqual([state, reason]);
+  });
+});
+
+describe('[AD-02] the control of a receiver of audit lines', () => {
+  const NOW_MS = Date.UTC(2030, 0, 1, 12);
+  const ago = (seconds: number): number => NOW_MS - seconds * 1000;
+  const has = { behindSinceMs: undefined, takenAtMs: ago(1), waitingSinceMs: undefined };
+
+  it.each([
+    ['it has all lines', has, 'armed', 'delivers what was recorded from audit-1.jsonl on'],
+    ['it starts', { ...has, from: undefined, behindSinceMs: ago(1), takenAtMs: undefined }, 'armed', ''],
+    [
+      'it failed for a minute at most',
+      { behindSinceMs: ago(60), takenAtMs: ago(61), waitingSinceMs: ago(3_600), error: 'ECONNREFUSED' },
+      'armed',
+      'delivers what was recorded from audit-1.jsonl on',
+    ],
+    [
+      'it took nothing for more than a minute',
+      { behindSinceMs: ago(90), takenAtMs: ago(120), waitingSinceMs: ago(91), error: 'ECONNREFUSED' },
+      'degraded',
+      'nothing was delivered since 2030-01-01T11:58:30.000Z: ECONNREFUSED; lines since 2030-01-01T11:58:29.000Z wait',
+    ],
+    [
+      'it never took anything, and its position cannot be read',
+      { behindSinceMs: ago(61), takenAtMs: undefined, waitingSinceMs: undefined, from: undefined, error: 'EACCES' },
+      'degraded',
+      'nothing was delivered since 2030-01-01T11:58:59.000Z: EACCES',
+    ],
+    ['it catches up', { behindSinceMs: ago(30), takenAtMs: ago(1), waitingSinceMs: ago(3_600) }, 'armed', undefined],
+    [
+      'it does not catch up',
+      { behindSinceMs: ago(61), takenAtMs: ago(1), waitingSinceMs: ago(100) },
+      'degraded',
+      'it falls behind: since 2030-01-01T11:58:59.000Z it has not had all lines',
+    ],
+    [
+      'it is always behind, by little',
+      { behindSinceMs: ago(600), takenAtMs: ago(1), waitingSinceMs: ago(2) },
+      'armed',
+      undefined,
+    ],
+  ])('when %s', (_, delivery, state, reason) => {
+    const { emit } = createEvents([], () => undefined);
+    const controls = createControls({ now: () => NOW_MS, emit });
+    refreshControls(controls, emit, {
+      ...sourcesOf([], {}),
+      nowMs: NOW_MS,
+      deliveries: [
+        { name: 'siem', from: 'audit-1.jsonl', isPlain: false, error: undefined, waitingBytes: 9, refused: undefined },
+      ].map((one) => ({ ...one, ...delivery })),
+    });
+    const row = controls.snapshot().find(({ control }) => control === 'audit-delivery:siem');
+    expect(row).toMatchObject({ state, ...(reason === undefined ? {} : { reason }) });
+  });
+});
+
+describe('the control of the space for audit files', () => {
+  it.each([
+    [
+      { freeBytes: 100_000, totalBytes: 16_777_216 },
+      'degraded',
+      'the volume of file has 97.66 KiB free, less than 1.60 MiB',
+    ],
+    [{ freeBytes: 6 * 1024 ** 3, totalBytes: 1024 ** 4 }, 'armed', ''],
+    [{ freeBytes: 0, totalBytes: 1024 ** 4 }, 'degraded', 'the volume of file has 0 B free, less than 5.00 GiB'],
+  ])('says in units that fit what is free: %o', (space, state, reason) => {
+    const { emit } = createEvents([], () => undefined);
+    const controls = createControls({ now: () => 0, emit });
+    refreshControls(controls, emit, { ...sourcesOf([], {}), auditSpace: new Map([['file', space]]) });
+    expect(controls.snapshot().find(({ control }) => control === 'audit-space')).toMatchObject({ state, reason });
   });
 });
