@@ -267,7 +267,7 @@ async function fetchStatus(url: string, timeoutMs: number, host?: string): Promi
  * The gateway file that a running `serve` of this program was given by -c; `undefined` where none or several run, or
  * where it was given none. Linux alone shows the arguments of a process.
  */
-async function servedConfig(): Promise<string | undefined> {
+async function servedConfigs(): Promise<readonly string[]> {
   const { configOfServe } = await import('./cli/serve.js');
   const ids = (await readdir('/proc').catch(() => [])).filter((entry) => /^\d+$/.test(entry));
   const found = await Promise.all(
@@ -279,8 +279,7 @@ async function servedConfig(): Promise<string | undefined> {
       return file === undefined ? [] : [resolvePath(cwd, file)];
     }),
   );
-  const [file, ...others] = new Set(found.flat());
-  return others.length === 0 ? file : undefined;
+  return [...new Set(found.flat())];
 }
 
 const ADMIN_TIMEOUT_MS = 10_000;
@@ -437,13 +436,13 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
     const { assureCommand } = await import('./cli/assure/assure-command.js');
     const configured = async (file: string) => {
       const { readConfiguredControls } = await import('./gateway/configured-controls.js');
-      return readConfiguredControls(file, process.env, Date.now);
+      return readConfiguredControls(file, Date.now);
     };
     return assureCommand(io, { ...adminApiPorts(), now: Date.now, version, configured });
   },
   async healthcheck() {
     const { healthcheckCommand } = await import('./cli/serve.js');
-    return healthcheckCommand(io, { files: DISK_FILES, fetchStatus, servedConfig });
+    return healthcheckCommand(io, { files: DISK_FILES, fetchStatus, servedConfigs });
   },
 };
 

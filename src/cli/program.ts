@@ -412,6 +412,7 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
   healthcheck: {
     0: 'The gateway answers.',
     1: 'The gateway does not answer, or not with 200.',
+    2: 'Several gateways run on this machine, and none was named.',
   },
 };
 

@@ -19,7 +19,9 @@ import {
   findConfig,
   originOf,
   readPort,
+  UsageError,
   withConfigOption,
+  withUsage,
 } from './program.js';
 
 /** That of SIGTERM, as a shell reports it. */
@@ -153,8 +155,8 @@ type HealthcheckPorts = {
   readonly files: Pick<Files, 'readFile'>;
   /** The status of a GET, with another `Host` if given; accepts any certificate. Rejects if nothing answers in time. */
   readonly fetchStatus: (url: string, timeoutMs: number, host?: string) => Promise<number>;
-  /** The gateway file of the gateway that runs on this machine, where that is known. */
-  readonly servedConfig: () => Promise<string | undefined>;
+  /** The gateway files of the gateways that run on this machine, as absolute paths, where they are known. */
+  readonly servedConfigs: () => Promise<readonly string[]>;
 };
 
 type HealthcheckOptions = {
@@ -182,9 +184,14 @@ async function readOpsOrigin(options: HealthcheckOptions, io: CliIo, ports: Heal
   return originOf(ops?.host ?? '127.0.0.1', port, ops?.tls !== undefined);
 }
 
-/** That of the gateway that runs, else the one that `serve` would take here. */
-async function findServedConfig(io: CliIo, { servedConfig }: HealthcheckPorts): Promise<string | undefined> {
-  return (await servedConfig()) ?? findConfig(io)?.file;
+/** That of the gateway that runs, else the one that `serve` would take here, which of several has to be one of them. */
+async function findServedConfig(io: CliIo, { servedConfigs }: HealthcheckPorts): Promise<string | undefined> {
+  const served = await servedConfigs();
+  if (served.length === 1) return served[0];
+  const near = findConfig(io)?.file;
+  if (served.length === 0 || (near !== undefined && served.includes(resolve(io.cwd, near)))) return near;
+  const files = makeVisible([...served].sort().join(', '));
+  throw new UsageError(`error: several gateways run on this machine (${files}); name one with -c FILE or --port\n`);
 }
 
 /**
@@ -229,7 +236,9 @@ export function healthcheckCommand(io: CliIo, ports: HealthcheckPorts): Command 
         .option('--port <port>', 'port of the ops listener', readPort)
         .option('--url <url>', 'ask this URL of a gateway elsewhere instead; may be repeated', collectUrl)
         .option('--host <host>', 'host of publicUrl, which the data listener expects where the URL has another')
-        .action(async (options: HealthcheckOptions) => finish(await runHealthcheck(options, io, ports)));
+        .action(async (options: HealthcheckOptions) =>
+          finish(await withUsage(io, () => runHealthcheck(options, io, ports))),
+        );
     },
   };
 }

@@ -58,6 +58,7 @@ import {
   createReferenceReader,
   type ReferenceReader,
   readListenerTls,
+  type SecretSources,
   signingOf,
 } from './secrets.js';
 import type { LockSigning, Settings } from './settings.js';
@@ -77,9 +78,10 @@ type GatewaySources = {
   readonly env: Readonly<Record<string, string | undefined>>;
   /**
    * `skip` checks the form of secret references without reading the secrets, for checks away from the
-   * machine that runs the gateway. There are no settings then.
+   * machine that runs the gateway. There are no settings then. `leave-out` does the same and gives settings in which all
+   * secrets are missing or invented: what they say of controls can be shown, and nothing can be run with them.
    */
-  readonly secrets?: 'read' | 'skip';
+  readonly secrets?: SecretSources['secrets'];
   /** Of a running gateway: the version that the file is to replace. Absent before a start. */
   readonly inForce?: InForce | undefined;
 };
@@ -190,7 +192,7 @@ function readMeaning(
     checkKeysDiffer(gateway, written, report);
     checkSigners(gateway, report);
   }
-  const tls = isRead ? readListenerTls(gateway, written, { files, folder }, report) : {};
+  const tls = secrets === 'skip' ? {} : readListenerTls(gateway, written, { files, folder, secrets }, report);
   const signing = signingOf(gateway);
   const outline = outlineOf(gateway, absolute, locate, signing);
   const { policiesDir } = outline;
@@ -201,7 +203,7 @@ function readMeaning(
   const notes = noteEnvironment(changeable).map((note) => locateDiagnostic(file, locate, note));
   const fileHash = hashOf(bytes);
   const namedFiles = [...named];
-  if (hasErrors(diagnostics) || !isRead || signing === 'incomplete') {
+  if (hasErrors(diagnostics) || secrets === 'skip' || signing === 'incomplete') {
     return { settings: undefined, fileHash, diagnostics, notes, outline, policiesDir, namedFiles };
   }
   const watchedFiles = [...references.watchedFiles];

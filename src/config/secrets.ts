@@ -4,7 +4,7 @@
 // decided at each connection. docs/reference/start-and-reload.md#form-of-the-files: the file holds secrets only as
 // {env: NAME} or {file: PATH}, and an empty secret is an error. RFC 5280, RFC 7468.
 
-import { createPrivateKey, type X509Certificate } from 'node:crypto';
+import { createPrivateKey, randomBytes, type X509Certificate } from 'node:crypto';
 import { isAbsolute, resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { cleanForeign, maskSecrets } from '../text/escaping.js';
@@ -15,22 +15,27 @@ import {
   findClientKeyError,
   findTlsKeyError,
   isKeyOf,
+  KEY_BYTES,
   readCertificates,
   readKeyText,
   readPublicSignerKey,
   readWebhookSecret,
+  writeKeyText,
 } from './key-material.js';
 import type { ReadContent, SecretReference, SecretUse } from './schema/declarations.js';
 import type { GatewayConfig, GatewayFile } from './schema/gateway.js';
 import type { LockSigning, TlsSettings } from './settings.js';
 
-type SecretSources = {
+export type SecretSources = {
   readonly files: Pick<Files, 'readFile' | 'modeOf'>;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Folder of the gateway file. */
   readonly folder: string;
-  /** With `skip`, only the keys of signers are read, which are no secrets, and nothing is reported of them. */
-  readonly secrets: 'read' | 'skip';
+  /**
+   * With `skip` and `leave-out`, only the keys of signers are read, which are no secrets, and nothing is reported of them.
+   * With `leave-out` there is something in the place of each secret without which there are no settings.
+   */
+  readonly secrets: 'read' | 'skip' | 'leave-out';
 };
 
 const MAX_SECRET_BYTES = 64 * 1024;
@@ -49,7 +54,7 @@ export type ReferenceReader = {
 export function createReferenceReader(sources: SecretSources, report: ReportDiagnostic): ReferenceReader {
   const watchedFiles = new Set<string>();
   const variables: { readonly path: FilePath; readonly name: string }[] = [];
-  const isSkipped = sources.secrets === 'skip';
+  const isSkipped = sources.secrets !== 'read';
   const say: ReportDiagnostic = isSkipped ? () => undefined : report;
   return {
     watchedFiles,
@@ -59,11 +64,24 @@ export function createReferenceReader(sources: SecretSources, report: ReportDiag
         meaning === 'file-content' ? { file: String(reference) } : partsOf(reference as SecretReference);
       if (env !== undefined) variables.push({ path, name: env });
       if (file !== undefined) watchedFiles.add(resolve(sources.folder, file));
-      if (isSkipped && meaning !== 'signer-key') return '';
+      if (isSkipped && meaning !== 'signer-key') return standInFor(meaning, sources);
       if (meaning === 'file-content') return readCertificateFile(String(reference), path, sources, say);
       return readSecret(reference as SecretReference, meaning, path, sources, say);
     },
   };
+}
+
+/** Opens nothing: the key is another one each time, and the host does not exist (RFC 6761 §6.4). */
+function standInFor(meaning: Parameters<ReadContent>[1], { secrets }: Pick<SecretSources, 'secrets'>): string {
+  if (secrets === 'skip') return '';
+  switch (meaning) {
+    case 'gateway-key':
+      return writeKeyText(randomBytes(KEY_BYTES));
+    case 'webhook-url':
+      return 'https://unread.invalid/';
+    default:
+      return '';
+  }
 }
 
 /** The two forms of a reference. */
@@ -313,7 +331,7 @@ type ListenerName = (typeof LISTENER_NAMES)[number];
 /** TLS settings of the listeners that use TLS. */
 export type ListenerTls = { readonly [Name in ListenerName]?: TlsSettings };
 
-type TlsSources = Pick<SecretSources, 'folder' | 'files'>;
+type TlsSources = Pick<SecretSources, 'folder' | 'files' | 'secrets'>;
 
 const MAX_PEM_BYTES = 256 * 1024;
 
@@ -329,7 +347,8 @@ export function readListenerTls(
     const { tls } = listeners[name];
     const key = written[name].tls?.key;
     if (tls === undefined || key === undefined) continue;
-    const settings = readTls(tls, key, ['listeners', name, 'tls'], sources, report);
+    const path = ['listeners', name, 'tls'];
+    const settings = sources.secrets === 'read' ? readTls(tls, key, path, sources, report) : readShownTls(tls, sources);
     if (settings !== undefined) found[name] = settings;
   }
   return found;
@@ -362,6 +381,13 @@ function readTls(
     expiresAtMs: cert.expiresAtMs,
     files: watched.filter((file) => file !== undefined),
   };
+}
+
+/** TLS without its key, and without the certificate where that is not here: then it counts as valid. */
+function readShownTls({ cert }: { readonly cert: string }, sources: TlsSources): TlsSettings {
+  const read = readListenerCertificates(cert, [], sources, () => undefined);
+  const { text = '', expiresAtMs = Number.POSITIVE_INFINITY } = read ?? {};
+  return { cert: text, key: '', clientCa: undefined, expiresAtMs, files: [] };
 }
 
 type Certificates = { readonly file: string; readonly text: string; readonly expiresAtMs: number };

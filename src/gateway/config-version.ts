@@ -311,6 +311,8 @@ export function approvedDefinitions({ pins }: Lock): readonly Omit<CheckedDefini
 type Sources = {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly compile: DefinitionCompiler;
+  /** `leave-out`: the version shows what the files say, and nothing can be run with it. */
+  readonly secrets?: 'leave-out' | undefined;
   /** The disk, if absent. */
   readonly files?: Files;
   /** Called with each lock file that can be read: its text's SHA-256, and what finds out whether what it approves can be used. */
@@ -519,10 +521,10 @@ export async function readFiles(
 
 async function readNoted(
   file: string,
-  { env, compile, files, onLock }: Sources & { readonly files: Files },
+  { env, compile, files, onLock, secrets }: Sources & { readonly files: Files },
   inForce?: InForceElsewhere & Partial<VersionInForce>,
 ): Promise<FilesReading & { readonly parts?: VersionParts }> {
-  const read = loadGateway(file, { readFile: files.readFile, env, inForce });
+  const read = loadGateway(file, { readFile: files.readFile, env, inForce, secrets: secrets ?? 'read' });
   const { settings, reload, fileHash = '', diagnostics, outline, namedFiles = [] } = read;
   if (outline === undefined) return { files: undefined, fileHashes: { config: fileHash }, diagnostics };
   const formats = formatsOf(outline);

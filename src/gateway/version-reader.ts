@@ -63,7 +63,18 @@ const MAX_HEAP_MB = 2_048;
 /** Creates the reader of the versions of one gateway file. `entry`: another module of the thread. */
 export function createVersionReader(
   file: string,
-  { env, compile, entry = ENTRY }: { readonly env: Env; readonly compile: DefinitionCompiler; readonly entry?: URL },
+  {
+    env,
+    compile,
+    secrets,
+    entry = ENTRY,
+  }: {
+    readonly env: Env;
+    readonly compile: DefinitionCompiler;
+    /** Of a start alone: the files are shown, and no secret is read. */
+    readonly secrets?: 'leave-out';
+    readonly entry?: URL;
+  },
 ): VersionReader {
   const worker: Worker<VersionJob, VersionResult> = createWorker({
     ...{ entry, threads: 1, keepsOne: false, maxHeapMb: MAX_HEAP_MB },
@@ -90,7 +101,7 @@ export function createVersionReader(
   async function readHere(inForce?: VersionInForce): Promise<TracedReading> {
     const read = new Map<string, Pick<LockPart, 'lock' | 'text'>>();
     const onLock = (lock: Lock, text: string): void => void read.set(lock.upstream, { lock, text });
-    const reading = await loadVersion(file, { env, compile, onLock }, inForce);
+    const reading = await loadVersion(file, { env, compile, secrets, onLock }, inForce);
     known = read;
     return reading;
   }

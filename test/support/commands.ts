@@ -43,7 +43,7 @@ function commandsOf(io: CliIo, { fetchStatus }: Settings): readonly Command[] {
     healthcheckCommand(io, {
       files: DISK_FILES,
       fetchStatus: fetchStatus ?? (() => Promise.reject(new Error('nobody is asked'))),
-      servedConfig: () => Promise.resolve(undefined),
+      servedConfigs: () => Promise.resolve([]),
     }),
   ];
 }

@@ -56,12 +56,19 @@ function countsText(controls: readonly ControlState[]): string {
   return `${countOf(controls.length, 'control')}: ${counts.join(', ')}.`;
 }
 
+/** What a reader has to know first: the controls that are weaker than configured, with their reasons. */
+function degradedTexts(controls: readonly ControlState[]): readonly string[] {
+  return controls.filter(({ state }) => state === 'degraded').map(stateText);
+}
+
+function stateText({ control, state, reason }: ControlState): string {
+  return reason === '' || state === 'armed' ? `${control}: ${state}` : `${control}: ${state} (${reason})`;
+}
+
 /** States of one kind in a few words; those that are not armed with their reason. */
 function statesOf({ kind, states }: RowControl): readonly string[] {
   if (states.length === 0) return [`${kind}: nothing of this kind is configured`];
-  return states.map(({ control, state, reason }) =>
-    reason === '' || state === 'armed' ? `${control}: ${state}` : `${control}: ${state} (${reason})`,
-  );
+  return states.map(stateText);
 }
 
 function testsOf({ tests }: Pick<RiskRow, 'tests'>): string {
@@ -74,7 +81,8 @@ function orNone(texts: readonly string[]): string {
 
 /** Lines for a terminal. */
 export function renderText(report: Report): string {
-  const lines = [basisText(report), countsText(report.controls), NO_LEVEL];
+  const degraded = degradedTexts(report.controls).map((text) => `  ${text}`);
+  const lines = [basisText(report), countsText(report.controls), ...degraded, NO_LEVEL];
   for (const row of report.rows) {
     lines.push('', `${row.source} ${row.id}: ${row.risk}`, `  answer    ${row.answer}`);
     for (const text of row.controls.flatMap(statesOf)) lines.push(`  control   ${text}`);
@@ -93,7 +101,9 @@ function cell(text: string): string {
 }
 
 export function renderMarkdown(report: Report): string {
-  const parts = [`# Controls\n\n${cell(basisText(report))} ${countsText(report.controls)}\n\n${NO_LEVEL}\n`];
+  const degraded = degradedTexts(report.controls).map((text) => `- ${cell(text)}\n`);
+  const list = degraded.length === 0 ? '' : `\n${degraded.join('')}`;
+  const parts = [`# Controls\n\n${cell(basisText(report))} ${countsText(report.controls)}\n${list}\n${NO_LEVEL}\n`];
   for (const [source, title] of Object.entries(RISK_SOURCES)) {
     const rows = report.rows.filter((row) => row.source === source);
     if (rows.length === 0) continue;

@@ -147,7 +147,7 @@ const WHITEPAPER: readonly Row[] = [
     risk: 'Mitigation: a person confirms high-risk operations, whichever tool asks for them.',
     answer: 'Require rules put a call to its caller by a login, or to reviewers; a yes is for exactly that call, once.',
     settings: ['policy: rules[].approval', 'issuers.<name>.login', 'admin.issuers.<name>.roles.reviewer'],
-    controls: ['approvals', 'store'],
+    controls: ['approvals', 'admin', 'store'],
     tests: ['attacks/approval-page', 'attacks/approved-requests', 'attacks/reviewers', 'integration/approval-rules'],
     open: 'That a person read the page cannot be proved; an agent that drives his browser can answer in his name.',
   },
@@ -536,7 +536,7 @@ const COSAI: readonly Row[] = [
     answer:
       'Trust is labelled in policies, flows cross it only as rules say, and an approval is bound to the exact call and asked again only as its terms say.',
     settings: ['policy: labels', 'policy: flows', 'policy: rules[].approval'],
-    controls: ['policy', 'approvals'],
+    controls: ['policy', 'approvals', 'admin'],
     tests: [
       'integration/flows',
       'attacks/approved-requests',

@@ -4,9 +4,17 @@ import { configOfServe, healthcheckCommand } from '../../../src/cli/serve.js';
 import { filesOf, GOOD } from '../config/reading.js';
 import { terminal } from './console.js';
 
-async function run(argv: readonly string[], answer: () => Promise<number>, served?: string) {
+const run = (argv: readonly string[], answer: () => Promise<number>, ...served: readonly string[]) =>
+  runIn({}, argv, answer, ...served);
+
+async function runIn(
+  env: Readonly<Record<string, string>>,
+  argv: readonly string[],
+  answer: () => Promise<number>,
+  ...served: readonly string[]
+) {
   const asked: string[] = [];
-  const io = terminal();
+  const io = terminal({ env });
   const command = healthcheckCommand(io, {
     files: filesOf({
       '/srv/all.yaml': `${GOOD}listeners: {ops: {host: 0.0.0.0, port: 9999}}\n`,
@@ -18,7 +26,7 @@ async function run(argv: readonly string[], answer: () => Promise<number>, serve
       asked.push(host === undefined ? url : `${host} at ${url}`);
       return answer();
     },
-    servedConfig: () => Promise.resolve(served),
+    servedConfigs: () => Promise.resolve(served),
   });
   const code = await buildProgram(io, [command]).run(['healthcheck', ...argv]);
   return { code, asked, err: io.err() };
@@ -44,6 +52,19 @@ describe('[C-23] healthcheck', () => {
     [['--port', '9001'], 'http://127.0.0.1:9001/livez'],
   ])('%j, while a gateway runs whose file has port 9999, asks %s', async (argv, url) => {
     expect(await run(argv, fine, '/srv/all.yaml')).toEqual({ code: 0, asked: [url], err: '' });
+  });
+
+  it('says what to give where several gateways run, and asks nobody', async () => {
+    const files = ['/srv/one.yaml', '/srv/all.yaml'];
+    expect(await run([], fine, ...files)).toEqual({
+      ...{ code: 2, asked: [] },
+      err: 'error: several gateways run on this machine (/srv/all.yaml, /srv/one.yaml); name one with -c FILE or --port\n',
+    });
+    expect((await run(['-c', 'all.yaml'], fine, ...files)).asked).toEqual(['http://127.0.0.1:9999/livez']);
+    expect((await run(['--port', '9001'], fine, ...files)).asked).toEqual(['http://127.0.0.1:9001/livez']);
+    const named = { SALLYPORT_CONFIG: 'all.yaml' };
+    expect((await runIn(named, [], fine, ...files)).asked).toEqual(['http://127.0.0.1:9999/livez']);
+    expect((await runIn({ SALLYPORT_CONFIG: 'edited.yaml' }, [], fine, ...files)).code).toBe(2);
   });
 
   it.each([

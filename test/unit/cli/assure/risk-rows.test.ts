@@ -58,6 +58,11 @@ describe('[E-65] the rows of risks', () => {
     expect(new Set<string>(CONTROL_KINDS)).toEqual(known);
   });
 
+  it('have every kind of control in one of them at least', () => {
+    const shown = new Set(RISK_ROWS.flatMap(({ controls }) => controls));
+    expect(CONTROL_KINDS.filter((kind) => !shown.has(kind))).toEqual([]);
+  });
+
   it('say what they do not cover, and never that something is reached', () => {
     for (const { id, answer, open } of RISK_ROWS) {
       expect(open, id).toMatch(/\w.*\.$/);
