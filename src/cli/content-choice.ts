@@ -25,13 +25,23 @@ const MAX_SHOWN = 8;
  */
 export function chooseContent(
   lock: Lock | undefined,
-  { command, isApproved }: { readonly command?: readonly string[] | undefined; readonly isApproved: boolean },
+  {
+    command,
+    named = [],
+    isApproved,
+  }: {
+    readonly command?: readonly string[] | undefined;
+    /** Tools that are known to return files, whatever their definitions say. */
+    readonly named?: readonly string[] | undefined;
+    readonly isApproved: boolean;
+  },
 ): ContentChoice | undefined {
   const tools = [...(lock?.pins.tool ?? [])];
   if (command !== undefined && startsFileServer(command)) return localFileServer(tools);
   const chosen = tools.flatMap(([name, pin]) => {
     const versions = isApproved ? approvedVersions(pin) : versionsOf(pin);
-    const isCode = versions.length > 0 && versions.every(({ definition }) => returnsFilesOnly(definition));
+    const isCode =
+      versions.length > 0 && (named.includes(name) || versions.every(({ definition }) => returnsFilesOnly(definition)));
     return isCode ? [{ name, digests: versions.map(({ sha256 }) => sha256) }] : [];
   });
   if (chosen.length === 0) return undefined;

@@ -11,19 +11,23 @@ import { mergeFetched } from '../../pins/approval.js';
 import { type Lock, writeLock } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import { addToMap, type EntryValue } from '../../text/yaml-edit.js';
-import { chooseContent } from '../content-choice.js';
 import { type ChangedFile, findObstacles, type NewFile, writeNewFiles } from '../new-files.js';
 import { observeTarget, type PinPorts } from '../pin/lock-files.js';
 import type { CliIo } from '../program.js';
 import {
+  contentOf,
   describeGrants,
+  foundIn,
   type Layout,
+  type Proposed,
   policyText,
+  proposedBy,
   type ServerAnswers,
   serverPaths,
   stanzaLines,
   testText,
 } from './drafts.js';
+import { findFit, fitOf, libraryText, readLibrary } from './library.js';
 
 export type AddPorts = Pick<PinPorts, 'files' | 'observe'>;
 
@@ -78,12 +82,32 @@ export async function addServer(
   const beside = newFilesOf(server, layout).map(({ path }) => path);
   const own = isNew ? [layout.config, ...begun.map(({ path }) => path)] : [];
   const all = [...own, paths.policy, paths.test, paths.lock, ...beside];
+  if (isUnknownPolicy(server.answers, io, ports)) return undefined;
   if (await hasObstacles(folder, all, options.command, io)) return undefined;
   const settings = readSettings(configuration, server, options, io, ports);
   if (settings === undefined) return undefined;
   const isAsked = !options.isOffline && settings !== 'unread';
   const lock = isAsked ? await fetchAll(server, settings, options, io, ports) : undefined;
-  return lock === 'failed' ? undefined : writeAll(configuration, server, lock, io);
+  return lock === 'failed' ? undefined : writeAll(configuration, server, lock, io, ports);
+}
+
+/** Whether the library has no policy of the name that was given. Prints which there are. */
+function isUnknownPolicy({ library = 'none' }: ServerAnswers, io: CliIo, { files }: AddPorts): boolean {
+  const known = library === 'none' ? [library] : [...readLibrary(files).keys(), 'none'].sort();
+  if (known.includes(library)) return false;
+  io.stderr(`error: the library has no policy "${escapeForTerminal(library)}"; it has ${known.join(', ')}\n`);
+  return true;
+}
+
+/** The policy of the library that was named, or that fits. */
+function proposedFor(answers: ServerAnswers, lock: Lock | undefined, { files }: AddPorts): Proposed | undefined {
+  const { name, library = '', allow } = answers;
+  if (lock === undefined || library === 'none' || (library === '' && allow === 'all')) return undefined;
+  const rows = readLibrary(files);
+  const row = rows.get(library);
+  const isFound = foundIn(lock);
+  const fit = row === undefined ? findFit(rows, lock, name, isFound) : fitOf(library, row, lock, isFound);
+  return fit && proposedBy(fit, libraryText(fit.name, files), answers);
 }
 
 /** The new files of a server but its drafts. */
@@ -96,18 +120,20 @@ async function writeAll(
   server: NewServer,
   lock: Lock | undefined,
   io: CliIo,
+  ports: AddPorts,
 ): Promise<Added | undefined> {
   const { folder, layout, begun = [], isNew } = configuration;
   const { answers } = server;
   const paths = serverPaths(layout, answers.name);
-  const config = gatewayWith(configuration, server, lock, io);
+  const proposed = proposedFor(answers, lock, ports);
+  const config = gatewayWith(configuration, server, io, { lock, proposed });
   if (config === undefined) return undefined;
   const files: NewFile[] = [
     ...(isNew ? [{ path: layout.config, text: config, isSecret: false }] : []),
     ...begun,
     ...newFilesOf(server, layout),
-    { path: paths.policy, text: policyText(answers, lock), isSecret: false },
-    { path: paths.test, text: testText(answers, lock), isSecret: false },
+    { path: paths.policy, text: policyText(answers, lock, proposed), isSecret: false },
+    { path: paths.test, text: testText(answers, lock, proposed), isSecret: false },
     ...(lock === undefined ? [] : [{ path: paths.lock, text: writeLock(lock), isSecret: false }]),
   ];
   const gateway = { path: layout.config, before: configuration.text, text: config };
@@ -121,7 +147,7 @@ async function writeAll(
   const written = [...files, ...changed].map(({ path }) => path);
   const all = [...written, ...(ignored.length > 0 ? ['.gitignore'] : [])];
   io.stdout(`written to ${shown(folder, io)}: ${all.map(escapeForTerminal).join(', ')}\n`);
-  if (lock !== undefined) printChoices(answers, lock, io);
+  if (lock !== undefined) printChoices(answers, lock, proposed, io);
   return { answers, lock };
 }
 
@@ -132,10 +158,10 @@ function headerFiles({ config }: Layout, { header }: ServerAnswers): readonly Ne
   return [{ path: posix.join(posix.dirname(config), file), text: `${value}\n`, isSecret: true }];
 }
 
-function printChoices(answers: ServerAnswers, lock: Lock, io: CliIo): void {
-  io.stdout(`${escapeForTerminal(describeGrants(answers, lock))}\n`);
+function printChoices(answers: ServerAnswers, lock: Lock, proposed: Proposed | undefined, io: CliIo): void {
+  io.stdout(`${escapeForTerminal(describeGrants(answers, lock, proposed))}\n`);
   if (answers.content !== undefined) return;
-  const content = chooseContent(lock, { command: answers.command, isApproved: false });
+  const content = contentOf(answers, lock, proposed);
   if (content !== undefined) io.stdout(`Content: ${content.shown}\n`);
 }
 
@@ -163,10 +189,10 @@ export function shown(path: string, io: CliIo): string {
 function gatewayWith(
   { text, layout }: Configuration,
   { answers, entries = [] }: Pick<NewServer, 'answers' | 'entries'>,
-  lock: Lock | undefined,
   io: CliIo,
+  { lock, proposed }: { readonly lock?: Lock | undefined; readonly proposed?: Proposed | undefined } = {},
 ): string | undefined {
-  const own = { path: ['upstreams'], key: answers.name, value: stanzaLines(answers, lock) };
+  const own = { path: ['upstreams'], key: answers.name, value: stanzaLines(answers, lock, proposed) };
   let edited = text;
   for (const { path, key, value } of [own, ...entries]) {
     const edit = addToMap(edited, path, key, value);
@@ -192,7 +218,7 @@ function readSettings(
 ): Settings | 'unread' | undefined {
   const { folder, layout, begun = [], isNew } = configuration;
   const answers = isOffline ? server.answers : { ...server.answers, ...server.fetchedAt };
-  const config = gatewayWith(configuration, { ...server, answers }, undefined, io);
+  const config = gatewayWith(configuration, { ...server, answers }, io);
   if (config === undefined) return undefined;
   const written = [{ path: layout.config, text: config }, ...begun, ...newFilesOf({ ...server, answers }, layout)];
   const texts = new Map(written.map(({ path, text }) => [join(folder, path), text]));

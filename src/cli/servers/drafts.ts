@@ -13,6 +13,7 @@ import { quoteYaml } from '../../text/escaping.js';
 import { chooseContent } from '../content-choice.js';
 import { scanOwn } from '../pin/lock-files.js';
 import { CONFIG_FILE } from '../program.js';
+import { adaptPolicy, type Fit, type LibraryPolicy } from './library.js';
 
 /** The header that a server gets, and where the gateway finds its value. */
 export type ServerHeader = {
@@ -44,6 +45,8 @@ export type ServerAnswers = {
   readonly allow: 'read-only' | 'all';
   /** The kind of what the server returns; by default it is chosen by the definitions. */
   readonly content?: string | undefined;
+  /** A policy of the library by name, or `none`; by default the one that fits. */
+  readonly library?: string | undefined;
   /** The command that starts it, where it speaks stdio. */
   readonly command?: readonly string[] | undefined;
 };
@@ -156,7 +159,7 @@ audit: {sinks: [{type: file, path: ./audit.jsonl}]}
 }
 
 /** The entry of a server in the gateway file, as lines below its name. */
-export function stanzaLines(answers: ServerAnswers, lock?: Lock): readonly string[] {
+export function stanzaLines(answers: ServerAnswers, lock?: Lock, proposed?: Proposed): readonly string[] {
   const { url, socket, network, transport, requestTimeout, issuers, audience, scopes, header } = answers;
   const audiences = issuers.map((issuer) => `${nameInYaml(issuer)}: [${quoteYaml(audience ?? '')}]`);
   return [
@@ -171,7 +174,7 @@ export function stanzaLines(answers: ServerAnswers, lock?: Lock): readonly strin
       : ['# Clients request these scopes at the issuer.', `scopesSupported: ${listInYaml(scopes)}`]),
     ...(header === undefined ? [] : credentialLines(header)),
     ...(requestTimeout === undefined ? [] : [`limits: {requestTimeout: ${requestTimeout}}`]),
-    ...contentLines(answers, lock),
+    ...contentLines(answers, lock, proposed),
   ];
 }
 
@@ -189,10 +192,26 @@ function referenceTo(file: string): string {
 }
 
 /** A kind that was named counts; otherwise the definitions decide. */
-function contentLines({ content, command }: ServerAnswers, lock: Lock | undefined): readonly string[] {
+function contentLines(answers: ServerAnswers, lock: Lock | undefined, proposed?: Proposed): readonly string[] {
+  const { content } = answers;
   if (content === 'auto') return [];
   if (content !== undefined) return [`content: {kind: ${content}}`];
-  return chooseContent(lock, { command, isApproved: false })?.lines ?? [];
+  return contentOf(answers, lock, proposed)?.lines ?? [];
+}
+
+/** What is chosen where nobody has named a kind. */
+export function contentOf({ command }: ServerAnswers, lock: Lock | undefined, proposed?: Proposed) {
+  const { row, fitting } = proposed?.fit ?? {};
+  const named = row?.code?.filter((tool) => fitting?.has(tool) === true);
+  return chooseContent(lock, { command, named, isApproved: false });
+}
+
+/** A policy of the library with the names of this server. */
+export type Proposed = LibraryPolicy & { readonly fit: Fit };
+
+export function proposedBy(fit: Fit, text: string, { name, issuers, groups }: ServerAnswers): Proposed {
+  const names = { name: nameInYaml(name), issuers: listInYaml(issuers, nameInYaml), groups: listInYaml(groups) };
+  return { fit, ...adaptPolicy(text, fit, names) };
 }
 
 const MARK = '# SHA-256 of the lines above, as they were written: ';
@@ -217,13 +236,18 @@ type Tools = {
   readonly patterns: readonly string[];
 };
 
-function sortTools(lock: Lock | undefined, allow: ServerAnswers['allow']): Tools {
+/** Whether the scan of definitions found more than a note in a pending tool. */
+export function foundIn(lock: Lock): (tool: string) => boolean {
+  const findings = scanOwn(lock, pendingOf(lock));
+  return (tool) => findings.some(({ tier, item }) => tier !== 'note' && item.kind === 'tool' && item.name === tool);
+}
+
+function sortTools(lock: Lock | undefined, allow: ServerAnswers['allow'], proposed?: Proposed): Tools {
   const tools = [...(lock?.pins.tool ?? [])].sort(([one], [other]) => (one < other ? -1 : 1));
   const exact = tools.filter(([name]) => isExactPattern(name));
-  const findings = lock === undefined ? [] : scanOwn(lock, pendingOf(lock));
-  const isFound = (tool: string): boolean =>
-    findings.some(({ tier, item }) => tier !== 'note' && item.kind === 'tool' && item.name === tool);
+  const isFound = lock === undefined ? () => false : foundIn(lock);
   const placeOf = ([name, pin]: readonly [string, Pin]): 'granted' | 'doubtful' | 'listed' => {
+    if (proposed !== undefined) return proposed.granted.includes(name) ? 'granted' : 'listed';
     if (allow === 'all') return 'granted';
     if (!isReadOnly(pin)) return 'listed';
     return refersToSecrets(name) || isFound(name) ? 'doubtful' : 'granted';
@@ -244,8 +268,11 @@ function isReadOnly(pin: Pin): boolean {
 }
 
 /** The policy. Without a lock file, or where no tool is granted, its rule is written as a comment. */
-export function policyText(answers: ServerAnswers, lock: Lock | undefined): string {
+export function policyText(answers: ServerAnswers, lock: Lock | undefined, proposed?: Proposed): string {
   const { name, issuers, groups, allow } = answers;
+  if (proposed !== undefined)
+    return signDraft(`# Who may use ${name}, proposed by \`sallyport add\` from the policy for ${proposed.fit.name} that comes with Sallyport.
+${proposed.text}`);
   const { granted, doubtful, listed, patterns } = sortTools(lock, allow);
   const isEmpty = granted.length === 0;
   const names = (tools: readonly string[], mark: string): string[] =>
@@ -297,9 +324,10 @@ ${rules.join('\n')}
 const MAX_NAMED = 8;
 
 /** What the policy grants, in sentences; the names in them are not safe for a terminal. */
-export function describeGrants({ allow }: ServerAnswers, lock: Lock): string {
-  const { granted, doubtful, listed, patterns } = sortTools(lock, allow);
+export function describeGrants({ allow }: ServerAnswers, lock: Lock, proposed?: Proposed): string {
+  const { granted, doubtful, listed, patterns } = sortTools(lock, allow, proposed);
   const all = granted.length + doubtful.length + listed.length + patterns.length;
+  if (proposed !== undefined) return describeProposed(proposed, granted.length, all);
   const which = allow === 'all' ? 'all tools' : 'the tools with readOnlyHint';
   const more = doubtful.length > MAX_NAMED ? ` and ${doubtful.length - MAX_NAMED} more` : '';
   const named = `${doubtful.slice(0, MAX_NAMED).join(', ')}${more}`;
@@ -307,10 +335,18 @@ export function describeGrants({ allow }: ServerAnswers, lock: Lock): string {
   return `The policy grants ${which}: ${granted.length} of ${all}${without}`;
 }
 
+function describeProposed({ fit: { name, row, fitting, leftOut } }: Proposed, granted: number, all: number): string {
+  const named = [...leftOut].slice(0, MAX_NAMED).map(([tool, why]) => `${tool} (${why})`);
+  const more = leftOut.size > MAX_NAMED ? ` and ${leftOut.size - MAX_NAMED} more` : '';
+  const without = leftOut.size === 0 ? '' : `. Left out: ${named.join(', ')}${more}`;
+  const fits = `${fitting.size} of its ${fitting.size + leftOut.size} tools are offered as they were in version ${row.version} of ${row.package}`;
+  return `The policy is the one for ${name} of the library, because ${fits}. It grants ${granted} of ${all}, which only read; --library none writes a draft by readOnlyHint instead${without}`;
+}
+
 /** The first tests of the policy. They hold before anything is approved; the last one waits for that, as a comment. */
-export function testText(answers: ServerAnswers, lock: Lock | undefined): string {
+export function testText(answers: ServerAnswers, lock: Lock | undefined, proposed?: Proposed): string {
   const { name, issuers, groups, allow } = answers;
-  const { granted, doubtful, listed } = sortTools(lock, allow);
+  const { granted, doubtful, listed } = sortTools(lock, allow, proposed);
   const issuer = nameInYaml(issuers[0] ?? '');
   const lacking = [...doubtful, ...listed];
   const list = (names: readonly string[]): string => listInYaml(names);

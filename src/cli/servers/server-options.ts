@@ -16,6 +16,7 @@ export type ServerOptions = {
   readonly allow?: ServerAnswers['allow'];
   readonly transport?: string;
   readonly content?: string;
+  readonly library?: string;
   readonly offline?: boolean;
 };
 
@@ -58,8 +59,15 @@ export function validNameFor(name: string): string | undefined {
 }
 
 /** What the options say of every server; the rest is asked. */
-export function optionalAnswers({ audience, scope = [], allow = 'read-only', transport, content }: ServerOptions) {
-  return { audience, scopes: scope, allow, transport, content };
+export function optionalAnswers({
+  audience,
+  scope = [],
+  allow = 'read-only',
+  transport,
+  content,
+  library,
+}: ServerOptions) {
+  return { audience, scopes: scope, allow, transport, content, library };
 }
 
 const collect = (value: string, before: readonly string[] = []) => [...before, value];
@@ -78,6 +86,7 @@ export function addServerOptions(command: Commander): Commander {
     .addOption(
       new Option('--content <kind>', 'what the server returns (default: by its definitions)').choices(CONTENT_KINDS),
     )
+    .option('--library <name>', 'policy of the library to begin with, or none (default: one that fits)')
     .addOption(
       new Option('--allow <tools>', 'tools that the policy grants').choices(['read-only', 'all']).default('read-only'),
     );
