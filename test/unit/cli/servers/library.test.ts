@@ -73,7 +73,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const policyOf = (name: string): Promise<string> => readFile(join(SERVERS, `${name}.policy.yaml`), 'utf8');
 /** The policy with what changes something granted too. */
-const whole = (text: string): string =>
+const granting = (text: string): string =>
   text
     .replace(/^ {2}# (- id:|(?: {2}(?:effect|who|what|tools| {2}-| {2}tools| {4}-)))/gm, '  $1')
     .replace('[maintainers]', '[staff]');
@@ -134,7 +134,7 @@ function ordinaryWork() {
   const odd = [
     ...['.env.example', '.env.test', 'src/env.ts', 'app/[...slug]/page.tsx', 'a..b/c', '.npmrc', '.aws/task.json'],
     ...[
-      'docs/.ssh.md',
+      'notes/.ssh.md',
       'src/id_rsa.test.ts',
       'keys/public.pem',
       'credentials.md',
@@ -188,7 +188,7 @@ describe('[LIB-02] the rules that refuse', () => {
     );
     const granted = join(folder, 'granted');
     await mkdir(granted);
-    for (const name of NAMES) await writeFile(join(granted, `${name}.policy.yaml`), whole(await policyOf(name)));
+    for (const name of NAMES) await writeFile(join(granted, `${name}.policy.yaml`), granting(await policyOf(name)));
     const head = 'version: 1\nprincipals:\n  member: {issuer: corp, groups: [staff]}\ncases:\n';
     await writeFile(join(folder, 'ordinary/a.policy.test.yaml'), `${head}${texted.join('')}`);
     // A null where the schema has none is refused by the schema: git's own has one.
