@@ -44,6 +44,9 @@ const io: CliIo = {
   env: process.env,
   cwd: process.cwd(),
   isTty: process.stdout.isTTY === true,
+  get columns() {
+    return process.stdout.columns;
+  },
   program: programCommand(),
   async readStdin() {
     let text = '';
@@ -336,7 +339,8 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   },
   async dev() {
     const { devCommand } = await import('./cli/dev.js');
-    const dev = { pin: pinOffered, fetchDocument, signalGroup, killMarked };
+    const questions = process.stdin.isTTY === true ? await terminalQuestions() : undefined;
+    const dev = { pin: pinOffered, fetchDocument, signalGroup, killMarked, questions, argv: process.argv.slice(2) };
     return devCommand(io, { ...servePorts('error', [CONTAINER_HOST]), ...dev });
   },
   async stdio() {

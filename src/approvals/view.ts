@@ -12,6 +12,7 @@ import {
   stateOf,
 } from '../policy/approval.js';
 import type { Finding } from '../policy/record.js';
+import { fullDurationText } from '../text/wording.js';
 import { type ShownText, shownJson, sizeText } from './shown-json.js';
 
 /** What of an approval a page shows: everything, or one value with all of its text. */
@@ -138,20 +139,13 @@ const NOT_KEPT = html`<p class="panel">It is not kept any more.</p>`;
 
 function consequence({ demand: { caller, useMs } }: Approval): string {
   const again = caller?.remember;
-  const within = `A yes holds for exactly this request, once, within ${durationText(useMs)}.`;
+  const within = `A yes holds for exactly this request, once, within ${fullDurationText(useMs)}.`;
   if (again === undefined) return within;
   const equal =
     again.same === undefined || again.same.length === 0
       ? again.same && 'whatever its arguments are'
       : `as long as these arguments stay the same: ${again.same.map((pointer) => foreign(pointer, LONG)).join(', ')}`;
-  return `A yes holds for this request within ${durationText(useMs)}. For ${durationText(again.forMs)} it also holds for every request of the same agent to the same tool ${equal ?? 'with the same arguments'}.`;
-}
-
-function durationText(ms: number): string {
-  const seconds = Math.round(ms / 1000);
-  if (seconds < 120) return `${seconds} seconds`;
-  const minutes = Math.round(seconds / 60);
-  return minutes < 120 ? `${minutes} minutes` : `${Math.round(minutes / 60)} hours`;
+  return `A yes holds for this request within ${fullDurationText(useMs)}. For ${fullDurationText(again.forMs)} it also holds for every request of the same agent to the same tool ${equal ?? 'with the same arguments'}.`;
 }
 
 const NOUNS: ReadonlyMap<string, string> = new Map([

@@ -5,7 +5,7 @@
 import { isObject } from '../protocol/jsonrpc.js';
 import { escapeForTerminal, makeVisible, toVisibleJson } from '../text/escaping.js';
 import { layOutJson } from '../text/json-layout.js';
-import { countOf } from '../text/wording.js';
+import { countOf, sizeText } from '../text/wording.js';
 import { type AdminApiPorts, type AdminOptions, createSender, type Shown, withAdminOptions } from './admin-client.js';
 import { type CliIo, type Command, EXIT_FINE, withUsage } from './program.js';
 
@@ -110,7 +110,7 @@ function describeInFull(shown: Shown): string {
     ...facts.filter(([, value]) => value !== '').map(([name, value]) => `${name.padEnd(10)} ${value}\n`),
     ...answers,
     ...findings,
-    `arguments  ${textOf(shown, 'argumentsBytes')} bytes, as they would be sent:\n`,
+    `arguments  ${sizeText(Number(shown['argumentsBytes']))}, as they would be sent:\n`,
     laidOut(args),
     foreignLetters(args),
     ...listOf(shown['masked']).map((pointer) => `masked     ${visible(String(pointer))}; --sensitive shows it\n`),

@@ -1,14 +1,12 @@
-// The server that `sallyport dev` puts the gateway in front of: one that is reached by HTTP, or one that a command
-// starts, which the adapter of `sallyport stdio` then serves from this process. Pins what it offers. If it cannot be
-// listed, explains why in one sentence with what to do about it: sends the request that opens a session once more, as a
-// client would, because the gateway's own listing reports only classes of errors. docs/reference/commands.md#dev; MCP
-// 2025-11-25, transports.
+// The servers that `sallyport dev` puts the gateway in front of: each is reached by HTTP, or started by a command, which
+// the adapter of `sallyport stdio` then serves from this process. Pins what they offer. If one cannot be listed, explains
+// why in one sentence with what to do about it: sends the request that opens a session once more, as a client would,
+// because the gateway's own listing reports only classes of errors. docs/reference/commands.md#dev; MCP 2025-11-25,
+// transports.
 
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { InvalidArgumentError } from 'commander';
 import { networkOfHost } from '../config/checks/addresses.js';
-import { DEV_UPSTREAM, type DevFiles, type DevServer, HEADER_FILES, type Offered } from '../dev/files.js';
+import type { DevFiles, DevServer, Offered } from '../dev/files.js';
 import { redactForRecord } from '../inspection/capture.js';
 import { approvedVersions, type Lock } from '../pins/lock.js';
 import { readLock } from '../pins/lock-reader.js';
@@ -18,33 +16,19 @@ import { isObject } from '../protocol/jsonrpc.js';
 import { LATEST_SESSION_VERSION } from '../protocol/versions/revisions.js';
 import { unpinnedIn } from '../stdio/packages.js';
 import { type ProcessEnd, type ProcessPorts, serverEnvironment } from '../stdio/server-process.js';
+import { REFUSED_TO_INITIALIZE } from '../stdio/server-sessions.js';
 import { onlyServer, STDIO_PATH, startStdioServer } from '../stdio/stdio-server.js';
-import { cleanForeign, escapeForTerminal, maskSecrets, quoteForShell } from '../text/escaping.js';
-import { countOf } from '../text/wording.js';
-import { type CliIo, EXIT_FAILED, EXIT_FINE } from './program.js';
+import { cleanForeign, escapeForTerminal, makeVisible, maskSecrets, quoteForShell } from '../text/escaping.js';
+import { countOf, fullDurationText } from '../text/wording.js';
+import type { Header, Network, WantedServer } from './dev-servers.js';
+import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
+import { HTTP_SSE } from './servers/server-options.js';
 import { newStdioToken } from './stdio.js';
-import { DEFAULT_STDIO_PORT } from './stdio-plan.js';
-
-type Header = { readonly name: string; readonly value: string };
-
-export type TargetOptions = {
-  /** A header that the upstream gets with every request. */
-  readonly header?: Header;
-  readonly transport?: string;
-  readonly network?: 'public' | 'private' | 'loopback';
-  /** Environment variables that the command gets too. */
-  readonly env?: readonly string[];
-  /** Folder for the files of a production setup. */
-  readonly save?: string;
-};
 
 export type DevTarget = {
+  /** How the gateway reaches it now. `file` of its header is named after it. */
   readonly server: DevServer;
-  /** The server as `--save` writes it, with a line about it. */
-  readonly saved: { readonly server: DevServer; readonly note?: string };
-  /** The command that serves it to a gateway of its own, safe on a terminal; absent if it is reached by HTTP. */
-  readonly startedBy?: string;
-  /** The command itself; absent if it is reached by HTTP. */
+  /** The command that serves it; absent if it is reached by HTTP. */
   readonly command?: readonly string[];
   /** What it is called, safe on a terminal. */
   readonly shown: string;
@@ -61,22 +45,13 @@ export type PinnedOnce = {
   readonly wasAsked: boolean;
 };
 
-export const HTTP_SSE = 'http-sse';
 /** Each client has a session, and so has the gateway's own listing. */
 const MAX_SESSIONS = 32;
 /** The first start of a command may have to download it. */
-const COMMAND_TIMEOUT = '2m';
-
-/** One header, because the gateway file has one for each upstream. */
-export function readHeader(text: string, before: Header | undefined): Header {
-  if (before !== undefined) throw new InvalidArgumentError('Give one header.');
-  const [, name, value] = /^([\w!#$%&'*+.^`|~-]+):[ \t]*(\S.*?)[ \t]*$/.exec(text) ?? [];
-  if (name === undefined || value === undefined) throw new InvalidArgumentError("Expected 'Name: value'.");
-  return { name, value };
-}
+export const COMMAND_TIMEOUT = '2m';
 
 /** What is wrong with a URL, in one sentence. */
-export function findUrlMistake(upstream: string, network: TargetOptions['network']): string | undefined {
+export function findUrlMistake(upstream: string, network: Network | undefined): string | undefined {
   const shown = escapeForTerminal(upstream);
   if (!/^https?:/.test(upstream)) return `--upstream ${shown}: expected a URL such as http://127.0.0.1:3001/mcp`;
   if (!URL.canParse(upstream)) return `--upstream ${shown}: this is not a valid URL`;
@@ -86,34 +61,45 @@ export function findUrlMistake(upstream: string, network: TargetOptions['network
 }
 
 /** The network of an address; a name is assumed to be public unless `--network` is given. */
-function networkOfUrl(url: string, given: TargetOptions['network']): 'public' | 'private' | 'loopback' {
+function networkOfUrl(url: string, given: Network | undefined): Network {
   const network = given ?? networkOfHost(new URL(url).hostname);
   return network === undefined || network === 'none' ? 'public' : network;
 }
 
-export function targetOfUrl(upstream: string, { header, transport, network }: TargetOptions): DevTarget {
-  const url = new URL(upstream);
-  const server = {
-    url: url.href,
-    network: networkOfUrl(upstream, network),
-    transport,
-    header: header && { ...header, file: HEADER_FILES.http },
-  };
+type HttpServer = Extract<WantedServer, { readonly kind: 'http' }>;
+
+export function targetOfUrl({ name, url: text, header, headerVariable, transport, network }: HttpServer): DevTarget {
+  const url = new URL(text);
   return {
-    server,
-    saved: { server },
+    server: {
+      name,
+      url: url.href,
+      network: networkOfUrl(text, network),
+      transport,
+      header: header && { ...header, file: `secrets/${name}-header`, env: headerVariable },
+    },
     shown: escapeForTerminal(`${url.origin}${url.pathname}`),
     async explain() {
       const probed = { url, header, isLegacySse: transport === HTTP_SSE };
-      return describeProbe(probed, await probeServer(probed));
+      const outcome = await probeServer(probed);
+      return (await findLegacySse(probed, outcome)) ?? describeProbe(probed, outcome);
     },
     close: () => Promise.resolve(),
   };
 }
 
-/** Starts the adapter; nothing of this process's environment reaches the command but what it needs. */
+type StartedCommand = {
+  readonly name: string;
+  /** Where it is started; nothing of this process's environment reaches it but what it needs and `env` names. */
+  readonly cwd: string;
+  readonly env?: readonly string[];
+  /** What its lines begin with. */
+  readonly label?: string;
+};
+
+/** Starts the adapter of one command. */
 export async function startCommand(
-  { env = [], save = '.' }: TargetOptions,
+  { name, cwd, env = [], label = '' }: StartedCommand,
   [command = '', ...args]: readonly string[],
   io: CliIo,
   { signalGroup, killMarked }: Pick<ProcessPorts, 'signalGroup' | 'killMarked'>,
@@ -121,7 +107,7 @@ export async function startCommand(
   let firstEnd: ProcessEnd | undefined;
   const token = newStdioToken();
   const settings = {
-    servers: onlyServer({ command, args, cwd: io.cwd, env: serverEnvironment(io.env, env) }),
+    servers: onlyServer({ command, args, cwd, env: serverEnvironment(io.env, env) }, label),
     ...{ address: { host: '127.0.0.1', port: 0 }, token, maxSessions: MAX_SESSIONS },
   };
   const adapter = await startStdioServer(settings, {
@@ -130,34 +116,41 @@ export async function startCommand(
     log: (line) => io.stderr(`${line}\n`),
     redact: redactForRecord,
     onProcessEnd: (end) => {
-      firstEnd ??= end;
+      // It runs; what it answered says more than how it was ended then.
+      if (end.how !== REFUSED_TO_INITIALIZE) firstEnd ??= end;
     },
   });
-  const serverAt = (port: number, bearer: string): DevServer => ({
-    url: `http://127.0.0.1:${port}${STDIO_PATH}`,
-    network: 'loopback',
-    header: { name: 'Authorization', value: `Bearer ${bearer}`, file: HEADER_FILES.stdio },
-    requestTimeout: COMMAND_TIMEOUT,
-  });
-  const commandLine = [command, ...args].map(quoteForShell).join(' ');
-  const options = [
-    `--token-file ${quoteForShell(join(save, HEADER_FILES.stdio))}`,
-    ...env.map((name) => `--env ${name}`),
-  ].join(' ');
   return {
-    server: serverAt(adapter.port ?? 0, token),
-    saved: {
-      server: serverAt(DEFAULT_STDIO_PORT, newStdioToken()),
-      // Arguments may be secrets, and the file holds none.
-      note: `Served by: sallyport stdio ${options} -- COMMAND`,
+    server: {
+      name,
+      url: `http://127.0.0.1:${adapter.port ?? 0}${STDIO_PATH}`,
+      network: 'loopback',
+      header: { name: 'Authorization', value: `Bearer ${token}`, file: `secrets/${name}-stdio` },
+      requestTimeout: COMMAND_TIMEOUT,
     },
     command: [command, ...args],
-    startedBy: escapeForTerminal(`sallyport stdio ${options} -- ${commandLine}`),
-    shown: escapeForTerminal([command, ...args].join(' ')),
+    shown: makeVisible(escapeForTerminal([command, ...args].map(quoteForShell).join(' '))),
     explain: (printed) =>
       Promise.resolve(firstEnd === undefined ? describeRunning(command, printed) : describeEnd(command, firstEnd)),
     close: adapter.close,
   };
+}
+
+/** Starts what has to be started, and says where each is reached. */
+export async function openTargets(
+  servers: readonly WantedServer[],
+  io: CliIo,
+  ports: Pick<ProcessPorts, 'signalGroup' | 'killMarked'>,
+): Promise<readonly DevTarget[]> {
+  const label = (name: string): string => (servers.length === 1 ? '' : `${name} `);
+  const opened = servers.map((server) => {
+    if (server.kind === 'http') return targetOfUrl(server);
+    const { name, argv, env, cwd = io.cwd } = server;
+    const values = [...env].map(([key, from]) => [key, 'env' in from ? io.env[from.env] : from.value] as const);
+    const own = { ...io, env: { ...io.env, ...Object.fromEntries(values) } };
+    return startCommand({ name, cwd, env: [...env.keys()], label: label(name) }, argv, own, ports);
+  });
+  return await Promise.all(opened);
 }
 
 /** Where the server did not speak MCP, the listing advises to look at its URL (`describeListingFailure`). */
@@ -180,50 +173,105 @@ function describeEnd(command: string, { how, lastLines }: ProcessEnd): string {
   return `${escapeForTerminal(command)} did not serve MCP: ${how}; ${last}`;
 }
 
-function printStart({ startedBy, shown, command = [] }: DevTarget, io: CliIo): void {
-  if (startedBy !== undefined) io.stdout(`starting   ${shown}\n`);
-  for (const warning of unpinnedIn(command)) io.stderr(`warning: ${escapeForTerminal(warning)}\n`);
+function printStart({ shown, command }: DevTarget, of: string, io: CliIo): void {
+  if (command === undefined) return;
+  io.stdout(`starting   ${of}${shown}\n`);
+  for (const warning of unpinnedIn(command)) io.stderr(`warning: ${of}${escapeForTerminal(warning)}\n`);
 }
 
-/** Pins what the server offers. Resolves with the exit code, if that ends the program. */
-export async function pinServer(
-  target: DevTarget,
+/** What became of the servers: those that are served, with what they offer. */
+export type PinnedServer = {
+  readonly target: DevTarget;
+  readonly offered: Offered;
+  readonly lock: Lock | undefined;
+};
+
+/**
+ * Pins what the servers offer, and prints what cannot be. One that cannot be listed costs itself alone. Resolves with the
+ * exit code, if that ends the program.
+ */
+export async function pinServers(
+  targets: readonly DevTarget[],
   files: DevFiles,
   { io, ended }: { readonly io: CliIo; readonly ended: Promise<number> },
   pin: (configFile: string) => Promise<PinnedOnce>,
-): Promise<number | undefined> {
-  printStart(target, io);
+): Promise<readonly PinnedServer[] | number> {
+  const isAlone = targets.length === 1;
+  for (const target of targets) printStart(target, isAlone ? '' : `${target.server.name}: `, io);
   const pinned = await Promise.race([pin(files.configFile), ended]);
   if (typeof pinned === 'number') return pinned;
   const { code, printed, wasAsked } = pinned;
-  // The gateway file calls every server the same; whoever started dev knows it by URL or command.
-  const named = printed.replace(`error: ${DEV_UPSTREAM.name} `, () => `error: ${target.shown} `);
-  // Exit 1: what cannot be pinned stays hidden, and the rest can be tried.
-  const isUsable = code === EXIT_FINE || code === EXIT_FAILED;
-  const why = isUsable || !wasAsked ? undefined : await Promise.race([target.explain(printed), ended]);
-  if (typeof why === 'number') return why;
-  if (code === EXIT_FINE) io.stdout(listingNotesIn(printed));
-  else io.stderr(why === undefined ? named : `error: ${why}\n`);
-  return isUsable ? undefined : code;
+  if (!wasAsked) {
+    io.stderr(printed);
+    return code;
+  }
+  const reading = Promise.all(targets.map((target) => readPinning(target, files, { ...pinned, isAlone })));
+  const all = await Promise.race([reading, ended]);
+  if (typeof all === 'number') return all;
+  for (const { answer, noted = '' } of all) {
+    io.stderr(answer);
+    io.stdout(noted);
+  }
+  const served = all.flatMap(({ server }) => (server === undefined ? [] : [server]));
+  if (served.length > 0) return served;
+  return code === EXIT_FINE || code === EXIT_FAILED ? EXIT_UNCHECKED : code;
 }
 
-const LISTING_NOTE = `note: ${DEV_UPSTREAM.name}: `;
+/** What became of one server, and what is to be told of it. */
+type Pinning = { readonly server?: PinnedServer; readonly answer: string; readonly noted?: string };
+
+async function readPinning(
+  target: DevTarget,
+  files: DevFiles,
+  { printed, code, isAlone }: PinnedOnce & { readonly isAlone: boolean },
+): Promise<Pinning> {
+  const own = linesOf(printed, target.server.name, isAlone);
+  const read = await readOffered(files.lockFileOf(target.server.name)).catch(() => undefined);
+  if (read === undefined) return { answer: await describeUnlisted(target, own, isAlone) };
+  const server = { target, ...read };
+  // What cannot be pinned stays hidden, and the rest can be tried.
+  if (isAlone && code !== EXIT_FINE) return { server, answer: own };
+  return { server, answer: '', noted: listingNotesIn(own, target.server.name, isAlone) };
+}
+
+/** The lines about one server, of what was printed about all. */
+function linesOf(printed: string, name: string, isAlone: boolean): string {
+  if (isAlone) return printed;
+  const lines = printed
+    .split('\n')
+    .filter((line) =>
+      [`${name} `, `${name}: `].some((start) => line.replace(/^(?:error|note|warning): /, '').startsWith(start)),
+    );
+  return lines.map((line) => `${line}\n`).join('');
+}
+
+/** Why a server could not be listed. */
+async function describeUnlisted(target: DevTarget, printed: string, isAlone: boolean): Promise<string> {
+  const { server, shown } = target;
+  const why = await target.explain(printed);
+  const of = isAlone ? '' : `${server.name}: `;
+  // The gateway file has its name; whoever started dev knows it by URL or command.
+  return why === undefined
+    ? printed.replace(`error: ${server.name} `, () => `error: ${of}${shown} `)
+    : `error: ${of}${why}\n`;
+}
+
 const LEFT_OUT = 'left out: ';
 
 /** What of the lists could not be read, one line each, as `pin fetch` has printed it. */
-function listingNotesIn(printed: string): string {
-  const notes = printed.split('\n').filter((line) => line.startsWith(LISTING_NOTE));
+function listingNotesIn(printed: string, name: string, isAlone: boolean): string {
+  const start = `note: ${name}: `;
+  const of = isAlone ? '' : `${name}: `;
+  const notes = printed.split('\n').filter((line) => line.startsWith(start));
   const lines = notes.map((line) => {
-    const note = line.slice(LISTING_NOTE.length);
-    return note.startsWith(LEFT_OUT) ? `left out   ${note.slice(LEFT_OUT.length)}\n` : `missing    ${note}\n`;
+    const note = line.slice(start.length);
+    return note.startsWith(LEFT_OUT) ? `left out   ${of}${note.slice(LEFT_OUT.length)}\n` : `missing    ${of}${note}\n`;
   });
   return lines.join('');
 }
 
 /** The lock file, and the names that were approved, by kind. A name that reads as a pattern would grant more than itself in a rule. */
-export async function readOffered({
-  lockFile,
-}: DevFiles): Promise<{ readonly offered: Offered; readonly lock: Lock | undefined }> {
+async function readOffered(lockFile: string): Promise<{ readonly offered: Offered; readonly lock: Lock | undefined }> {
   const { lock } = readLock(lockFile, await readFile(lockFile, 'utf8'));
   const namesOf = (kind: keyof Lock['pins']): readonly string[] =>
     [...(lock?.pins[kind] ?? [])].filter(([, pin]) => approvedVersions(pin).length > 0).map(([name]) => name);
@@ -237,14 +285,16 @@ export async function readOffered({
   return { offered, lock };
 }
 
-/** What is not approved and therefore hidden, one line each, with the reason. Safe on a terminal. */
-export function describeHidden(lock: Lock | undefined): readonly string[] {
+/** What is not approved and therefore hidden, with the reason. Safe on a terminal. */
+export function hiddenIn(
+  lock: Lock | undefined,
+): readonly { readonly kind: string; readonly name: string; readonly why: string }[] {
   if (lock === undefined) return [];
   const { tool, prompt, template, resource } = lock.pins;
   return Object.entries({ tool, prompt, template, resource }).flatMap(([kind, pins]) =>
     [...pins]
       .filter(([, pin]) => approvedVersions(pin).length === 0)
-      .map(([name, { status }]) => `${kind} ${cleanForeign(name)}: ${HIDDEN_BECAUSE[status]}`),
+      .map(([name, { status }]) => ({ kind, name: cleanForeign(name), why: HIDDEN_BECAUSE[status] })),
   );
 }
 
@@ -267,7 +317,7 @@ type ProbedServer = {
   readonly header: Header | undefined;
 };
 
-/** A response by its form alone: nothing of its values is shown, which may be secrets. */
+/** A response by its form alone: of its values, which may be secrets, only the text of an error is shown. */
 type ProbedBody =
   | { readonly kind: 'mcp' }
   /** A JSON-RPC error, by its code. */
@@ -286,6 +336,8 @@ type ProbeOutcome =
       readonly hasChallenge: boolean;
       /** What a JSON response of status 200 is; absent if it was not read. */
       readonly body?: ProbedBody;
+      /** How the text of an error begins, without secrets and safe on a terminal. */
+      readonly answer?: string;
     }
   | { readonly kind: 'error'; readonly code: string };
 
@@ -328,6 +380,7 @@ async function probeServer({ url, isLegacySse, header }: ProbedServer): Promise<
     const contentType = mediaType(received.get('content-type') ?? '');
     const hasChallenge = received.has('www-authenticate');
     const outcome = { kind: 'response', status, contentType, location, hasChallenge } as const;
+    if (status >= 400) return { ...outcome, answer: firstLineOf(contentType, await readStart(response)) };
     if (isLegacySse || status !== 200 || contentType !== 'application/json') return outcome;
     return { ...outcome, body: describeBody(await readStart(response)) };
   } catch (error) {
@@ -349,6 +402,42 @@ async function readStart({ body }: Response): Promise<string> {
     if (size > MAX_PROBED_BYTES) break;
   }
   return Buffer.concat(chunks).toString('utf8', 0, MAX_PROBED_BYTES);
+}
+
+const TEXT_TYPES: ReadonlySet<string> = new Set(['text/plain', 'application/json', '']);
+const MAX_ANSWER_CHARACTERS = 160;
+
+/** What a server says of an error: its first line, or the message of a JSON-RPC error. */
+function firstLineOf(contentType: string, text: string): string {
+  if (!TEXT_TYPES.has(contentType)) return '';
+  const message = messageIn(text) ?? text.split('\n').find((line) => line.trim() !== '') ?? '';
+  return cleanForeign(redactForRecord(message.trim()), maskSecrets, MAX_ANSWER_CHARACTERS);
+}
+
+function messageIn(text: string): string | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    const { error, message = error } = isObject(value) ? value : {};
+    const inner = isObject(message) ? message['message'] : message;
+    return typeof inner === 'string' ? inner : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Before the statuses that a server without streamable HTTP answers a POST with. */
+const NO_POST: ReadonlySet<number> = new Set([400, 404, 405, 406]);
+
+/** A server of the older transport, known by the stream that it opens at a GET. */
+async function findLegacySse(probed: ProbedServer, outcome: ProbeOutcome): Promise<string | undefined> {
+  if (probed.isLegacySse || outcome.kind !== 'response' || !NO_POST.has(outcome.status)) return undefined;
+  const opened = await probeServer({ ...probed, isLegacySse: true });
+  const isStream = opened.kind === 'response' && opened.status === 200 && opened.contentType === 'text/event-stream';
+  return isStream ? `${shownUrl(probed.url)} speaks HTTP+SSE; add --transport http-sse` : undefined;
+}
+
+function shownUrl({ origin, pathname }: URL): string {
+  return cleanForeign(`${origin}${pathname}`, undefined, 300);
 }
 
 function describeBody(text: string): ProbedBody {
@@ -384,9 +473,9 @@ const NOT_TLS = /^(?:ERR_SSL_|EPROTO)/;
 
 /** One sentence; `undefined` if nothing is wrong with what came back. */
 function describeProbe({ url, isLegacySse, header }: ProbedServer, outcome: ProbeOutcome): string | undefined {
-  const shown = cleanForeign(`${url.origin}${url.pathname}`, undefined, 300);
+  const shown = shownUrl(url);
   if (outcome.kind === 'error') return `${shown} ${describeProbeError(url, outcome.code)}`;
-  const { status, contentType, location, hasChallenge } = outcome;
+  const { status, contentType, location, hasChallenge, answer } = outcome;
   const answered = `${shown} answered ${status}`;
   if ((status === 401 || status === 403) && (hasChallenge || header !== undefined)) {
     const advice =
@@ -396,7 +485,7 @@ function describeProbe({ url, isLegacySse, header }: ProbedServer, outcome: Prob
     return `${answered}: ${advice}`;
   }
   if (status >= 300 && status < 400) return `${answered}: ${describeRedirect(location, url)}`;
-  if (status >= 400) return `${answered}${describeStatus(status, url, isLegacySse)}`;
+  if (status >= 400) return withAnswer(`${answered}${describeStatus(status, url, isLegacySse)}`, answer);
   const typed = `${answered} with ${contentType || 'no content type'}`;
   return outcome.body === undefined
     ? describeType(typed, contentType, outcome, isLegacySse)
@@ -411,6 +500,10 @@ function describeJson(answered: string, body: ProbedBody, { pathname }: URL): st
   const what = names.length === 0 ? body.type : `${body.type} with ${names.join(', ')}`;
   const hint = pathname === '/mcp' ? 'what is the path of its MCP endpoint?' : 'is the path /mcp?';
   return `${answered} to the request initialize: ${what}, which is not an answer of MCP; ${hint}`;
+}
+
+function withAnswer(text: string, answer = ''): string {
+  return answer === '' ? text : `${text}; it says: ${answer}`;
 }
 
 function describeStatus(status: number, { pathname }: URL, isLegacySse: boolean): string {
@@ -439,7 +532,7 @@ function describeProbeError(url: URL, code: string): string {
     case 'EAI_AGAIN':
       return `cannot be reached: the name ${cleanForeign(url.hostname)} does not resolve`;
     case 'timeout':
-      return `did not answer within ${PROBE_TIMEOUT_MS / 1000} seconds`;
+      return `did not answer within ${fullDurationText(PROBE_TIMEOUT_MS)}`;
   }
   if (CERTIFICATE.test(code))
     return `has a certificate that is not trusted (${code}); for an authority of your own set NODE_EXTRA_CA_CERTS, or in the gateway file tls.ca`;

@@ -1,6 +1,7 @@
-// `sallyport dev`: runs a gateway on loopback with the development issuer, for evaluation: in front of a server that is
-// reached by HTTP, or of one that a command starts. Writes ordinary files to a temporary folder, pins what the server
-// offers at that moment, and serves them; prints the configuration of clients by name, and a line for each decision. Only
+// `sallyport dev`: runs a gateway on loopback with the development issuer, for evaluation: in front of servers that are
+// reached by HTTP, that commands start, or that the file of a client has; each on its path, and several together as one.
+// Writes ordinary files to a temporary folder, pins what the servers offer at that moment, and serves them; prints the
+// configuration of clients by name, and a line for each decision. Only
 // this command can load the issuer; `serve` cannot. Also `sallyport demo-server` and `demo-issuer`, which serve the MCP
 // server of the demo and the development issuer alone. docs/reference/commands.md#dev.
 
@@ -8,25 +9,24 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Option } from 'commander';
-import { type AuditRecord, requiredText, valueAt } from '../audit/chain.js';
+import { requiredText } from '../audit/chain.js';
 import { listFilesOf } from '../audit/folder.js';
-import { createEventJoiner, describeCause, describeFindings } from '../audit/query.js';
-import { IGNORED_AUDIT_FILES } from '../audit/run-name.js';
+import { createEventJoiner } from '../audit/query.js';
 import { type DemoUpstream, startDemoUpstream } from '../dev/demo-upstream.js';
 import {
   DEMO_USERS,
   DESK,
+  DEV_RULE,
   DEV_TOKEN_HOURS,
   DEV_UPSTREAM,
   DEVELOPER,
   type DemoUser,
-  ignoredFiles,
+  type DevFiles,
+  endpointOf,
   rewriteDevConfig,
-  SAVED_PATHS,
-  savedFiles,
   writeDemoFiles,
   writeDevFiles,
   writeDevPolicy,
@@ -34,29 +34,37 @@ import {
 import { type DevIssuer, startIssuer } from '../dev/issuer.js';
 import { LOGIN_CLIENT } from '../dev/issuer-grants.js';
 import { runTour } from '../dev/tour.js';
-import { isReason, REASONS } from '../policy/reasons.js';
 import type { ProcessPorts } from '../stdio/server-process.js';
-import { cleanForeign, escapeForTerminal } from '../text/escaping.js';
+import { escapeForTerminal } from '../text/escaping.js';
+import { hangingLines } from '../text/terminal.js';
 import { followLines } from './audit/read.js';
 import { chooseContent } from './content-choice.js';
+import { decisionLine } from './dev-lines.js';
+import { findSaveMistake, saveSetup } from './dev-save.js';
+import {
+  collectNamed,
+  type Named,
+  readHeader,
+  readOneOf,
+  readServers,
+  type ServersOptions,
+  splitOperands,
+  type WantedServer,
+} from './dev-servers.js';
 import {
   countOffered,
   type DevTarget,
-  describeHidden,
   findUrlMistake,
-  HTTP_SSE,
+  hiddenIn,
+  openTargets,
   type PinnedOnce,
-  pinServer,
-  readHeader,
-  readOffered,
-  startCommand,
-  type TargetOptions,
-  targetOfUrl,
+  type PinnedServer,
+  pinServers,
 } from './dev-target.js';
-import { findObstacles, writeNewFiles } from './new-files.js';
 import {
   type CliIo,
   type Command,
+  commandLine,
   EXIT_FAILED,
   EXIT_FINE,
   EXIT_UNCHECKED,
@@ -64,13 +72,23 @@ import {
   failToListen,
   mayColor,
   readPort,
+  withUsage,
 } from './program.js';
 import { addLogOptions, type LogOptions, type ServedGateway, type ServePorts } from './serve.js';
+import { askEach, listServers, namedServers } from './servers/import-choice.js';
+import type { ImportedServer } from './servers/import-plan.js';
+import type { Questions } from './servers/questions.js';
+import { TRANSPORTS } from './servers/server-options.js';
 import { collectVariable } from './stdio.js';
 
 type DevOptions = LogOptions &
-  TargetOptions & {
-    readonly upstream?: string;
+  ServersOptions & {
+    /** The file of a client, whose servers are served. */
+    readonly from?: string;
+    /** With `from`, the names of the servers to serve. */
+    readonly yes?: readonly string[];
+    /** Folder for the files of a production setup. */
+    readonly save?: string;
     readonly demo?: boolean;
     /** Ends after the tour; the exit code tells whether every outcome was as expected. */
     readonly exit?: boolean;
@@ -83,7 +101,14 @@ type DevPorts = ServePorts &
     pin(file: string): Promise<PinnedOnce>;
     /** Fetches a JSON document under the rules for URLs learned at run time; `undefined` if there is none. */
     fetchDocument(url: URL): Promise<unknown>;
+    /** Absent where stdin is no terminal. */
+    readonly questions?: (() => Questions) | undefined;
+    /** The words of the command line. */
+    readonly argv: readonly string[];
   };
+
+/** What the command line says besides options. */
+type Operands = { readonly urls: readonly Named<string>[]; readonly command: readonly string[] };
 
 const HOST = '127.0.0.1';
 /** The same at every start: clients keep the URL of the endpoint. */
@@ -104,77 +129,150 @@ type DevEnvironment = {
   readonly ended: Promise<number>;
 };
 
-/** Runs until a signal or, with `--exit`, until the tour is over. `command` starts a stdio server. */
-async function runDev(options: DevOptions, command: readonly string[], io: CliIo, ports: DevPorts): Promise<number> {
-  const mistake = await findMistake(options, command, io);
+/** Runs until a signal or, with `--exit`, until the tour is over. */
+async function runDev(options: DevOptions, operands: Operands, io: CliIo, ports: DevPorts): Promise<number> {
+  const mistake = findMistake(options, operands);
   if (mistake !== undefined) return fail(mistake, EXIT_UNCHECKED, io);
+  if (options.demo === true)
+    return onStage(options, io, ports, (stage) => runDemo(options.exit === true, stage, ports));
+  const wanted = await wantedServers(options, operands, io, ports);
+  if (typeof wanted === 'number') return wanted;
+  const wrong = await findServerMistake(wanted, options, io);
+  if (wrong !== undefined) return fail(wrong, EXIT_UNCHECKED, io);
+  return onStage(options, io, ports, (stage) => runServers(wanted, options, stage, ports));
+}
+
+/** Runs with a folder of its own, which is removed at the end. */
+async function onStage(
+  options: DevOptions,
+  io: CliIo,
+  ports: DevPorts,
+  run: (stage: DevEnvironment) => Promise<number>,
+): Promise<number> {
   const tourOnly = options.demo === true && options.exit === true;
   const wanted = options.port ?? (tourOnly ? ANY_PORT : DEFAULT_PORT);
   const data = await probePort(wanted);
   if (typeof data !== 'number') return failToListen(wanted, data, io);
-  // From here on there is something to remove: a folder with secrets, and the process of a command.
+  // From here on there is something to remove: a folder with secrets, and the processes of commands.
   const ended = ports.untilSignal();
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-dev-'));
   try {
-    const stage = {
+    return await run({
       ...{ folder, io, ended },
       // Port 0: a free port that was looked up beforehand could be taken before the gateway binds it.
       ports: { data, ops: 0, admin: 0 },
       adminToken: randomBytes(ADMIN_TOKEN_BYTES).toString('base64url'),
       log: options,
-    };
-    return options.demo === true
-      ? await runDemo(options.exit === true, stage, ports)
-      : await runServer(options, command, stage, ports);
+    });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
 /** What is wrong with the options, in one sentence. */
-async function findMistake(
-  { upstream, demo, header, env = [], save, network }: DevOptions,
-  command: readonly string[],
-  io: CliIo,
-): Promise<string | undefined> {
-  const chosen = [upstream !== undefined, demo === true, command.length > 0];
-  if (chosen.filter((isChosen) => isChosen).length !== 1)
-    return 'say which server: --upstream URL, -- COMMAND for a stdio server, or --demo for one that misbehaves on request';
-  const wrongUrl = upstream === undefined ? undefined : findUrlMistake(upstream, network);
-  if (wrongUrl !== undefined) return wrongUrl;
-  if (upstream === undefined && header !== undefined)
-    return '--header is for a server that is reached by HTTP; a command gets environment variables, with --env NAME';
-  const unset = env.find((name) => io.env[name] === undefined);
-  if (unset !== undefined) return `--env ${escapeForTerminal(unset)}: the variable is not set`;
-  if (save === undefined) return undefined;
-  if (demo === true) return '--save keeps the setup of a server of your own, not that of the demo';
-  const { links, existing } = await findObstacles(resolve(io.cwd, save), SAVED_PATHS);
-  const [link] = links;
-  const [found] = existing;
-  if (link !== undefined)
-    return `--save: ${escapeForTerminal(link)} is a link, and none is followed in the folder; nothing was started`;
-  return found && `--save: ${escapeForTerminal(found)} exists already; nothing was started`;
+function findMistake(options: DevOptions, { urls, command }: Operands): string | undefined {
+  const { upstream = [], server = [], demo, from, yes, save } = options;
+  const isNamed = upstream.length + server.length + urls.length + command.length > 0 || from !== undefined;
+  if (isNamed === (demo === true))
+    return 'say which servers: --upstream URL, --server COMMAND, --from FILE, -- COMMAND for one that speaks stdio, or --demo alone for one that misbehaves on request';
+  if (yes !== undefined && from === undefined) return '--yes says which servers of --from FILE are served';
+  if (save !== undefined && demo === true)
+    return '--save keeps the setup of a server of your own, not that of the demo';
+  return undefined;
 }
 
-async function runServer(
+/** The servers of the command line and of the file; the exit code, with the reason printed, if there are none. */
+async function wantedServers(
   options: DevOptions,
-  command: readonly string[],
-  stage: DevEnvironment,
+  operands: Operands,
+  io: CliIo,
   ports: DevPorts,
-): Promise<number> {
-  const target =
-    options.upstream === undefined
-      ? await startCommand(options, command, stage.io, ports)
-      : targetOfUrl(options.upstream, options);
+): Promise<readonly WantedServer[] | number> {
+  const isFromFile = options.from !== undefined;
+  const named = readServers(operands, options, isFromFile ? undefined : DEV_UPSTREAM.name);
+  if ('error' in named) return fail(named.error, EXIT_UNCHECKED, io);
+  if (options.from === undefined) return named;
+  const taken = named.map(({ name }) => name);
+  const chosen = await chooseFrom(options.from, options.yes, taken, io, ports);
+  if (chosen === undefined) return EXIT_UNCHECKED;
+  const imported = chosen.flatMap((server) => {
+    const unset = server.variables.filter((variable) => io.env[variable] === undefined);
+    if (unset.length === 0) return [importedServer(server, io)];
+    io.stderr(`error: ${server.name} is left out: ${unset.join(' and ')} is not set\n`);
+    return [];
+  });
+  const all = [...named, ...imported];
+  if (all.length > 0) return all;
+  return chosen.length === 0 ? EXIT_FINE : EXIT_UNCHECKED;
+}
+
+/** Those of a client's file that a person says yes to; `undefined` if a mistake was printed. */
+async function chooseFrom(
+  from: string,
+  yes: readonly string[] | undefined,
+  taken: readonly string[],
+  io: CliIo,
+  ports: DevPorts,
+): Promise<readonly ImportedServer[] | undefined> {
+  const plans = listServers(from, taken, io);
+  if (yes !== undefined) return namedServers(yes, plans, io);
+  const questions = ports.questions?.();
+  if (questions === undefined) {
+    const line = commandLine(io, ['dev', '--from', from, '--yes']);
+    io.stdout(`\nTo serve some of them, run on a terminal, or name them: ${line} NAME…\n`);
+    return [];
+  }
+  const question = ({ name, command }: ImportedServer): string =>
+    `Serve ${name}? ${command === undefined ? 'It is asked for its definitions' : 'It is started'}.`;
   try {
-    return await runTarget(target, options, stage, ports);
+    return await askEach(plans, { question, io }, questions);
   } finally {
-    await target.close();
+    questions.close();
   }
 }
 
-async function runTarget(
-  target: DevTarget,
+function importedServer({ name, url = '', transport, header, command }: ImportedServer, io: CliIo): WantedServer {
+  if (command !== undefined) return { kind: 'stdio', name, ...command };
+  const from = header?.from;
+  const variable = from !== undefined && 'env' in from ? from.env : undefined;
+  const value = from === undefined || 'env' in from ? (io.env[variable ?? ''] ?? '') : (from.value ?? '');
+  const sent = header === undefined ? undefined : { name: header.name, value };
+  return { kind: 'http', name, url, transport, header: sent, headerVariable: variable };
+}
+
+/** What keeps a server from being served or saved, in one sentence. */
+async function findServerMistake(
+  wanted: readonly WantedServer[],
+  { save }: DevOptions,
+  io: CliIo,
+): Promise<string | undefined> {
+  for (const server of wanted) {
+    const wrongUrl = server.kind === 'http' ? findUrlMistake(server.url, server.network) : undefined;
+    if (wrongUrl !== undefined) return wrongUrl;
+    const values = server.kind === 'stdio' ? [...server.env.values()] : [];
+    const unset = values.find((from) => 'env' in from && io.env[from.env] === undefined);
+    if (unset !== undefined && 'env' in unset) return `--env ${escapeForTerminal(unset.env)}: the variable is not set`;
+  }
+  return save === undefined ? undefined : await findSaveMistake(wanted, save, io);
+}
+
+async function runServers(
+  wanted: readonly WantedServer[],
+  options: DevOptions,
+  stage: DevEnvironment,
+  ports: DevPorts,
+): Promise<number> {
+  const targets = await openTargets(wanted, stage.io, ports);
+  try {
+    return await runTargets(targets, wanted, options, stage, ports);
+  } finally {
+    await Promise.all(targets.map((target) => target.close()));
+  }
+}
+
+async function runTargets(
+  targets: readonly DevTarget[],
+  wanted: readonly WantedServer[],
   { save }: DevOptions,
   stage: DevEnvironment,
   ports: DevPorts,
@@ -186,125 +284,125 @@ async function runTarget(
   });
   try {
     const publicUrl = `http://127.0.0.1:${stage.ports.data}`;
-    const resource = `${publicUrl}${DEV_UPSTREAM.path}`;
     const input = {
-      ...{ publicUrl, issuer: issuer.issuer, server: target.server },
+      ...{ publicUrl, issuer: issuer.issuer, servers: targets.map(({ server }) => server) },
       ...{ ports: stage.ports, adminToken: stage.adminToken },
     };
     const files = await writeDevFiles(folder, input);
-    const code = await pinServer(target, files, stage, ports.pin);
-    if (code !== undefined) return code;
-    const { offered, lock } = await readOffered(files);
-    const content = chooseContent(lock, { command: target.command, isApproved: true });
-    const chosen = { content: content?.lines };
-    if (content !== undefined) await rewriteDevConfig(files, { ...input, server: { ...target.server, ...chosen } });
-    await writeDevPolicy(files, offered);
-    io.stdout(`approved   ${countOffered(offered)} from ${target.shown}\n`);
-    for (const line of describeHidden(lock)) io.stdout(`hidden     ${line}\n`);
-    io.stdout(`allowed    ${EVERYTHING}\n`);
-    io.stdout(`arguments  ${ARGUMENTS}\n`);
-    if (content !== undefined) io.stdout(`content    ${content.shown}\n`);
+    const pinned = await pinServers(targets, files, stage, ports.pin);
+    if (typeof pinned === 'number') return pinned;
+    const served = pinned.map(withContent);
+    const servers = served.map(({ target }) => target.server);
+    await rewriteDevConfig(files, { ...input, servers });
+    await writeDevPolicy(
+      files,
+      served.map(({ target, offered }) => ({ name: target.server.name, offered })),
+    );
+    printServed(served, io);
     if (save !== undefined) {
-      const dir = resolve(io.cwd, save);
-      const server = { ...target.saved.server, ...chosen };
-      const setup = { ...target.saved, server, offered, port: stage.ports.data };
-      const saved = savedFiles(await readFile(files.lockFile, 'utf8'), setup);
-      const ignored = [...IGNORED_AUDIT_FILES, ...ignoredFiles(target.saved.server)];
-      // The server may have taken minutes to start, and the folder may have changed.
-      const error = await writeNewFiles(dir, saved, ignored);
-      if (error !== undefined)
-        return fail(`--save: nothing was saved: ${escapeForTerminal(error)}`, EXIT_UNCHECKED, io);
-      const configFile = join(dir, saved.at(-1)?.path ?? '');
-      io.stdout(`saved      ${escapeForTerminal(configFile)}, with policy and lock file\n`);
-      if (target.startedBy !== undefined) io.stdout(`serve it   ${target.startedBy}\n`);
+      const saved = await saveSetup({ folder: save, port: stage.ports.data, wanted, served, files }, io);
+      if ('error' in saved)
+        return fail(`--save: nothing was saved: ${escapeForTerminal(saved.error)}`, EXIT_UNCHECKED, io);
+      for (const line of saved.lines) io.stdout(`${line}\n`);
     }
     return await serveFor(files.configFile, stage, ports, async (gateway) => {
       const lifetimeSeconds = DEV_TOKEN_HOURS * SECONDS_PER_HOUR;
+      const endpoint = endpointOf(servers) ?? servers[0]?.name ?? DEV_UPSTREAM.name;
+      const resource = `${publicUrl}/${endpoint}`;
       const token = await issuer.mint({ ...DEVELOPER, resource, lifetimeSeconds });
-      printAccess(stage, gateway, { name: DEV_UPSTREAM.name, resource, token });
-      return await followDecisions(files.auditFile, io, stage.ended);
+      const others = servers.length === 1 ? [] : servers.map(({ name }) => `${publicUrl}/${name}`);
+      printAccess(stage, gateway, { name: endpoint, resource, token, others, issuer: issuer.issuer });
+      return await followDecisions(files, served, stage);
     });
   } finally {
     await issuer.close();
   }
 }
 
+type ServedServer = PinnedServer & { readonly contentShown?: string | undefined };
+
+/** Adds what its definitions say of the kinds of content that it returns. */
+function withContent(pinned: PinnedServer): ServedServer {
+  const { target, lock } = pinned;
+  const content = chooseContent(lock, { command: target.command, isApproved: true });
+  if (content === undefined) return pinned;
+  const server = { ...target.server, content: content.lines };
+  return { ...pinned, target: { ...target, server }, contentShown: content.shown };
+}
+
+/** What is served, with the name of its server where there are several. */
+function printServed(served: readonly ServedServer[], io: CliIo): void {
+  const isAlone = served.length === 1;
+  for (const { target, offered, lock, contentShown } of served) {
+    const { name } = target.server;
+    const isCommand = target.command !== undefined;
+    const from = !isAlone && isCommand ? '' : ` from ${target.shown}`;
+    const of = isAlone ? '' : `${name}: `;
+    io.stdout(`approved   ${of}${countOffered(offered)}${from}\n`);
+    for (const { kind, name: hidden, why } of hiddenIn(lock))
+      printLabelled('hidden', `${of}${kind} ${hidden}: ${why}`, io);
+    if (contentShown !== undefined) printLabelled('content', `${of}${contentShown}`, io);
+  }
+  printLabelled('allowed', EVERYTHING, io);
+  printLabelled('arguments', ARGUMENTS, io);
+}
+
+const LABEL_WIDTH = 11;
+
+/** A line behind its label, on a terminal in lines that fit. */
+function printLabelled(label: string, text: string, io: CliIo): void {
+  const columns = io.isTty ? io.columns : undefined;
+  const lines = columns === undefined ? [text] : hangingLines(text, LABEL_WIDTH, LABEL_WIDTH, columns);
+  io.stdout(`${label.padEnd(LABEL_WIDTH)}${lines.join(`\n${' '.repeat(LABEL_WIDTH)}`)}\n`);
+}
+
 const EVERYTHING = 'all of them, every resource, and what the server requests of clients: sampling, elicitation, roots';
 const ARGUMENTS = 'undeclared ones pass, and a string becomes the number, boolean or JSON that the schema expects';
 
 /** Prints a line for each decision until `ended` resolves. */
-async function followDecisions(auditFile: string, io: CliIo, ended: Promise<number>): Promise<number> {
+async function followDecisions(
+  { auditFile }: DevFiles,
+  served: readonly ServedServer[],
+  { io, ended }: DevEnvironment,
+): Promise<number> {
   const complete = createEventJoiner();
+  const hidden = hiddenNames(served);
   const wait = (ms: number): Promise<boolean> =>
     Promise.race([sleep(ms, true, { ref: false }), ended.then(() => false)]);
   for await (const text of followLines(() => listFilesOf(auditFile), wait, true)) {
     const { record } = complete(JSON.parse(text), text.length);
-    const line = decisionLine(record);
+    if (record['type'] === 'pin.drift') {
+      const at = [record, 'target'] as const;
+      hidden.add(requiredText(...at, 'upstream'), requiredText(...at, 'kind'), requiredText(...at, 'name'));
+    }
+    const line = decisionLine(record, {
+      hasColor: mayColor(io),
+      columns: io.isTty ? io.columns : undefined,
+      namesServers: served.length > 1,
+      ownRule: DEV_RULE,
+      hiddenAt: hidden.at,
+    });
     if (line !== undefined) io.stdout(`${line}\n`);
   }
   return ended;
 }
 
-const VERBS: { readonly [action: string]: string } = {
-  forwarded: 'allowed',
-  refused: 'refused',
-  withheld: 'withheld',
-};
-const VERB_WIDTH = 8;
-const TARGET_WIDTH = 36;
-/** A line that is longer says nothing more to a person. */
-const MAX_CAUSE_CHARACTERS = 300;
-
-/**
- * One line for an event that is a decision or a change of a definition, with what others wrote made visible;
- * `undefined` for events that are neither.
- */
-export function decisionLine(event: AuditRecord): string | undefined {
-  const time = visibleAt(event, 'time').slice(11, 19);
-  const name = visibleAt(event, 'target', 'name');
-  if (event['type'] === 'pin.drift') {
-    const what = `${visibleAt(event, 'target', 'kind')} ${name}: ${visibleAt(event, 'detail', 'change')}`;
-    return `${time}  ${'changed'.padEnd(VERB_WIDTH)}  ${what}`;
+/** The names that lists do not show: those that are not approved, and those that have changed since. */
+function hiddenNames(served: readonly ServedServer[]) {
+  const names = new Map<string, Set<string>>();
+  const keyOf = (server: string, kind: string): string => `${server} ${kind}`;
+  function add(server: string, kind: string, name: string): void {
+    const known = names.get(keyOf(server, kind));
+    if (known === undefined) names.set(keyOf(server, kind), new Set([name]));
+    else if (known.size < MAX_HIDDEN) known.add(name);
   }
-  if (event['type'] !== 'mcp.outcome' && event['type'] !== 'auth.failure') return undefined;
-  const isAltered = valueAt(event, 'result', 'altered') === true;
-  const verb = isAltered ? 'altered' : (VERBS[visibleAt(event, 'decision', 'action')] ?? 'refused');
-  const method = visibleAt(event, 'target', 'method') || 'request';
-  const target = `${method} ${name}`.trim().padEnd(TARGET_WIDTH);
-  return `${time}  ${verb.padEnd(VERB_WIDTH)}  ${target}  ${whyDecided(event)}`.trimEnd();
+  for (const { target, lock } of served)
+    for (const { kind, name } of hiddenIn(lock)) add(target.server.name, kind, name);
+  return { add, at: (server: string, kind: string) => [...(names.get(keyOf(server, kind)) ?? [])] };
 }
 
-function visibleAt(event: AuditRecord, ...path: readonly string[]): string {
-  return cleanForeign(requiredText(event, ...path));
-}
-
-/** Why it was decided so, and what was altered all the same. */
-function whyDecided(event: AuditRecord): string {
-  const [sent, received] = (['to-upstream', 'to-client'] as const).map((direction) =>
-    describeFindings(event, direction),
-  );
-  const cut = sent === '' ? '' : `in the request: ${sent}`;
-  return [whyActed(event), received, cut].filter((part) => part !== '').join('; ');
-}
-
-/** The reason of a refusal with its cause, else the rule that allowed it and how much of a list was shown. */
-function whyActed(event: AuditRecord): string {
-  const reasons = valueAt(event, 'decision', 'reasons');
-  const [reason] = Array.isArray(reasons) ? reasons : [];
-  if (typeof reason === 'string') {
-    const text = isReason(reason) ? REASONS[reason].text : 'unknown reason';
-    const cause = cleanForeign(describeCause(event), undefined, MAX_CAUSE_CHARACTERS);
-    const message = cause === '' ? text : `${text.replace(/\.$/, '')}: ${cause}`;
-    return `${cleanForeign(reason)}: ${message}`;
-  }
-  const [advertised, visible] = ['advertised', 'visible'].map((one) => valueAt(event, 'result', 'list', one));
-  if (typeof advertised === 'number') {
-    const cause = cleanForeign(describeCause(event), undefined, MAX_CAUSE_CHARACTERS);
-    return `shows ${String(visible)} of ${advertised}${cause && `; ${cause}`}`;
-  }
-  const rule = visibleAt(event, 'decision', 'rule');
-  return rule === '' ? '' : `by rule ${rule}`;
-}
+/** Names that are kept for a server and kind. */
+const MAX_HIDDEN = 1_000;
 
 async function runDemo(endsAfterTour: boolean, stage: DevEnvironment, ports: DevPorts): Promise<number> {
   const issuer = await startIssuer({
@@ -389,17 +487,30 @@ function tour(url: string, auditFile: string, issuer: DevIssuer, upstream: DemoU
   });
 }
 
-type Access = { readonly name: string; readonly resource: string; readonly token: string };
+type Access = {
+  readonly name: string;
+  readonly resource: string;
+  readonly token: string;
+  /** The endpoints of the servers, each alone. */
+  readonly others?: readonly string[];
+  readonly issuer?: string;
+};
 
 function printAccess(
   { io, folder, adminToken }: DevEnvironment,
   { listening }: ServedGateway,
-  { name, resource, token }: Access,
+  { name, resource, token, others = [], issuer = '' }: Access,
 ): void {
   const portOf = (wanted: string) => listening.find(({ listener }) => listener === wanted)?.port;
+  const [first = ''] = others;
+  const alone = others.map((url) => `           ${url}\n`).join('');
+  const tokens =
+    others.length === 0
+      ? ''
+      : `\nThis token is for ${resource}. For a server alone:\n  curl -sS ${issuer}/token -d grant_type=password -d username=${DEVELOPER.subject} -d resource=${first}\n`;
   io.stdout(`
-endpoint   ${resource}
-console    http://127.0.0.1:${portOf('admin')}/   (paste this token: ${adminToken})
+endpoint   ${resource}${others.length === 0 ? '' : '   (all as one)'}
+${alone}console    http://127.0.0.1:${portOf('admin')}/   (paste this token: ${adminToken})
 metrics    http://127.0.0.1:${portOf('ops')}/metrics
 audit      ${escapeForTerminal(join(folder, 'audit-*.jsonl'))}   (removed at the end)
 
@@ -407,7 +518,7 @@ A client that can log in needs the endpoint alone: the development issuer answer
 The configurations below present a token instead, which they take from the variable TOKEN:
 
 export TOKEN=${token}
-
+${tokens}
 ${clientConfigurations(name, resource)}
 Press Ctrl-C to end.
 `);
@@ -495,35 +606,63 @@ export function devCommand(io: CliIo, ports: DevPorts): Command {
     name: 'dev',
     summary: 'Run a gateway on loopback with a development issuer.',
     examples: [
-      'sallyport dev --upstream http://127.0.0.1:3001/mcp',
+      'sallyport dev http://127.0.0.1:3001/mcp',
       "sallyport dev --upstream https://mcp.example.com/mcp --header 'Authorization: Bearer TOKEN'",
       'sallyport dev -- npx -y @modelcontextprotocol/server-filesystem DIR',
+      "sallyport dev --upstream web=http://127.0.0.1:3001/mcp --server time='uvx mcp-server-time'",
+      'sallyport dev --from mcp.json',
       'sallyport dev --demo',
       'sallyport dev --demo --exit    # only the tour; exit 1 if an outcome differs',
     ],
     configure(command, finish) {
+      const networks = ['public', 'private', 'loopback'] as const;
       command
-        .argument('[command...]', 'the command that starts a stdio server, after --')
-        .option('--upstream <url>', 'the MCP server to put the gateway in front of')
-        .option('--header <header>', "'Name: value', sent to the upstream", readHeader)
-        .addOption(
-          new Option('--transport <transport>', 'how the upstream speaks').choices(['streamable-http', HTTP_SSE]),
+        .argument('[servers...]', 'URLs of MCP servers, or behind -- the command that starts a stdio server')
+        .option(
+          '--upstream <[name=]url>',
+          'an MCP server to put the gateway in front of; may be repeated',
+          collectNamed(String),
         )
-        .option('--env <name>', 'environment variable that the command gets too', collectVariable)
-        .option('--save <dir>', 'keep gateway file, policy and lock file in this folder')
+        .option(
+          '--server <[name=]command>',
+          'a stdio server; may be repeated. The command is split by the quotes of a shell, and none is run: no variables, no patterns of files, no pipes',
+          collectNamed(String),
+        )
+        .option(
+          '--from <file>',
+          'the servers of mcp.json, or of the file of Claude Desktop, Claude Code, VS Code or Cursor; asks about each',
+        )
+        .option('--yes <names...>', 'with --from, the servers to serve, without a question')
+        .option(
+          '--header <[name=]header>',
+          "'Name: value', sent to the upstream; of several, NAME='Name: value'",
+          collectNamed(readHeader),
+        )
         .addOption(
-          new Option('--network <network>', 'which addresses the host of the upstream may have').choices([
-            'public',
-            'private',
-            'loopback',
-          ]),
+          new Option('--transport <[name=]transport>', 'how the upstream speaks')
+            .choices(TRANSPORTS)
+            .argParser(collectNamed(readOneOf(TRANSPORTS))),
+        )
+        .option(
+          '--env <[name=]variable>',
+          'environment variable that the command gets too; of several commands, NAME=VARIABLE',
+          collectNamed((text) => collectVariable(text)[0] ?? ''),
+        )
+        .option('--save <dir>', 'keep gateway file, policies and lock files in this folder')
+        .addOption(
+          new Option('--network <[name=]network>', 'which addresses the host of the upstream may have')
+            .choices(networks)
+            .argParser(collectNamed(readOneOf(networks))),
         )
         .option('--demo', 'start a demo server that misbehaves on request and run the tour')
         .option('--exit', 'exit after the tour')
         .option('--port <port>', `port of the endpoint (default: ${DEFAULT_PORT})`, readPort)
-        .action(async (serverCommand: string[], options: DevOptions) =>
-          finish(await runDev(options, serverCommand, io, ports)),
-        );
+        .action(async (given: string[], options: DevOptions) => {
+          const operands = splitOperands(given, ports.argv);
+          const run = async (): Promise<number> =>
+            'error' in operands ? fail(operands.error, EXIT_UNCHECKED, io) : runDev(options, operands, io, ports);
+          finish(await withUsage(io, run));
+        });
       addLogOptions(command, 'error');
     },
   };

@@ -17,6 +17,8 @@ export type CliIo = {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly isTty: boolean;
+  /** Columns of the terminal; absent where there is none. */
+  readonly columns?: number | undefined;
   /** The words that start this program in a shell, for the commands that it prints; `sallyport` if absent. */
   readonly program?: string;
   readStdin?(): Promise<string>;
@@ -178,14 +180,12 @@ export function originOf(host: string, port: number, isSecure: boolean): string 
  *
  * @throws Error if the variable is set but empty: a file from the current folder is then not what was meant.
  */
-export function findConfig(io: CliIo): { readonly file: string; readonly why: string } | undefined {
+export function findConfig(io: CliIo): string | undefined {
   const named = io.env[VARIABLE];
   if (named === '') {
     throw new Error(`${VARIABLE} is empty; set it to the gateway file, unset it, or use -c FILE`);
   }
-  if (named !== undefined) return { file: named, why: `from ${VARIABLE}` };
-  const file = DEFAULT_FILES.find((candidate) => existsSync(resolve(io.cwd, candidate)));
-  return file === undefined ? undefined : { file, why: 'no -c was given' };
+  return named ?? DEFAULT_FILES.find((candidate) => existsSync(resolve(io.cwd, candidate)));
 }
 
 type ConfigUse = {
@@ -196,17 +196,15 @@ type ConfigUse = {
   readonly description?: string;
 };
 
-/** Adds -c to a command. Before its action runs, the option is filled in, and stderr names the file that was taken. */
+/** Adds -c to a command. Before its action runs, the option is filled in. */
 export function withConfigOption(command: Commander, io: CliIo, use: ConfigUse = {}): Commander {
   const { description = 'the gateway file', isNeeded = () => true, isOptional = false } = use;
   const fallback = `$${VARIABLE}, else ${DEFAULT_FILES.join(', else ')}`;
   return command.option('-c, --config <file>', `${description} (default: ${fallback})`).hook('preAction', () => {
     if (command.getOptionValue('config') !== undefined || !isNeeded(command.args)) return;
     const found = findConfig(io);
-    if (found !== undefined) {
-      io.stderr(`note: the gateway file is ${found.file} (${found.why})\n`);
-      command.setOptionValue('config', found.file);
-    } else if (!isOptional) {
+    if (found !== undefined) command.setOptionValue('config', found);
+    else if (!isOptional) {
       throw new Error(
         `no gateway file: ${DEFAULT_FILES.join(' and ')} do not exist here; ` +
           `name one with -c FILE or ${VARIABLE}, or write one with: sallyport init`,
@@ -282,7 +280,7 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
   dev: {
     0: 'With --exit: every outcome of the tour was as expected.',
     1: 'An outcome of the tour was not as expected, or the gateway could not start.',
-    2: 'The upstream could not be listed.',
+    2: 'No server could be listed, or an option or a file is wrong.',
     129: 'Ended because the terminal was closed.',
     130: 'Ended by SIGINT.',
     143: 'Ended by SIGTERM.',

@@ -36,6 +36,8 @@ export type ServedGateway = {
     readonly isSecure: boolean;
   }[];
   reload(): Promise<unknown>;
+  /** The controls in one line, and each in one. */
+  controls(): { readonly sum: string; readonly each: readonly string[] };
   shutdownSettings(): { readonly delayMs: number };
   shutDown(delayMs: number): Promise<void>;
   hurry(): void;
@@ -89,15 +91,17 @@ export type ServePorts = {
   untilSignal(onReload?: () => void, onNext?: () => void): Promise<number>;
 };
 
+type ServeOptions = LogOptions & {
+  readonly config: string;
+  /** Lists every control at the start. */
+  readonly verbose?: boolean;
+};
+
 /**
  * Runs the gateway. The exit code is that of the signal that ended it, 2 if files are invalid, and 1 if
  * anything else prevents a complete start; in both error cases nothing stays open.
  */
-async function runServe(
-  options: { readonly config: string } & LogOptions,
-  io: CliIo,
-  ports: ServePorts,
-): Promise<number> {
+async function runServe(options: ServeOptions, io: CliIo, ports: ServePorts): Promise<number> {
   const file = resolve(io.cwd, options.config);
   // A signal during the start must end the process too: as PID 1 of a container, it gets no default handler.
   let isEnding = false;
@@ -126,7 +130,7 @@ async function runServe(
     ({ listener, host, port, isSecure }) =>
       `${listener} listening on ${isSecure ? 'https' : 'http'}://${urlHost(host)}:${port}`,
   );
-  await ports.announce(lines, options);
+  await ports.announce([...lines, ...controlLines(gateway, options)], options);
   const isRequested = isEnding;
   const code = await terminated;
   // Whoever presses a key waits for no balancer, and one that was never ready is in none.
@@ -135,15 +139,22 @@ async function runServe(
   return code === 0 ? EXIT_FINE : code;
 }
 
+/** How many controls are armed, degraded and off, at the levels that log what is in order. */
+function controlLines(gateway: ServedGateway, { verbose, logLevel = 'info' }: ServeOptions): readonly string[] {
+  const { sum, each } = gateway.controls();
+  if (verbose === true) return [...each, sum];
+  return logLevel === 'warn' || logLevel === 'error' ? [] : [`${sum}; --verbose lists them`];
+}
+
 export function serveCommand(io: CliIo, ports: ServePorts): Command {
   return {
     name: 'serve',
     summary: 'Run the gateway.',
     examples: ['sallyport serve -c config/gateway.yaml'],
     configure(command, finish) {
-      addLogOptions(withConfigOption(command, io), 'info').action(async (options: { config: string } & LogOptions) =>
-        finish(await runServe(options, io, ports)),
-      );
+      addLogOptions(withConfigOption(command, io), 'info')
+        .option('--verbose', 'list every control at the start')
+        .action(async (options: ServeOptions) => finish(await runServe(options, io, ports)));
     },
   };
 }
@@ -188,7 +199,7 @@ async function readOpsOrigin(options: HealthcheckOptions, io: CliIo, ports: Heal
 async function findServedConfig(io: CliIo, { servedConfigs }: HealthcheckPorts): Promise<string | undefined> {
   const served = await servedConfigs();
   if (served.length === 1) return served[0];
-  const near = findConfig(io)?.file;
+  const near = findConfig(io);
   if (served.length === 0 || (near !== undefined && served.includes(resolve(io.cwd, near)))) return near;
   const files = makeVisible([...served].sort().join(', '));
   throw new UsageError(`error: several gateways run on this machine (${files}); name one with -c FILE or --port\n`);

@@ -378,6 +378,9 @@ function outlineOf(
     publicUrl: gateway.publicUrl,
     ...policyFoldersOf(file, gateway),
     policiesMode: gateway.policies.mode,
+    auditFiles: gateway.audit.sinks.flatMap((sink) =>
+      sink.type === 'file' ? [resolve(dirname(file), sink.path)] : [],
+    ),
     aggregates,
     upstreams: upstreams.map(([name, { issuers = [], pinning, formats, arguments: undeclared, tools }]) => ({
       ...{ name, formats, tools },

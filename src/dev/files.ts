@@ -1,12 +1,12 @@
 // Writes the files of `dev`: with `--demo` the configuration and policies of the demo; in front of a server, those
-// of one upstream, the development issuer, and one developer who may use what was offered at the start; and with
+// of its servers, the development issuer, and one developer who may use what was offered at the start; and with
 // `--save` the same as the start of a production setup. The gateway reads them like any other, and its own code
 // fetches the pins. No file but those of the secrets, which only their owner can read, holds a secret.
 // docs/reference/commands.md#dev; docs/reference/configuration.md; docs/reference/policies.md.
 
 import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { quoteYaml } from '../text/escaping.js';
+import { dirname, join } from 'node:path';
+import { nameInYaml, quoteYaml } from '../text/escaping.js';
 
 /** The name and path of the demo's upstream, and the scopes that its policy requires. */
 export const DESK = {
@@ -44,6 +44,7 @@ export type DemoFiles = {
 };
 
 const OWNER_ONLY = 0o600;
+const OWNER_ONLY_FOLDER = 0o700;
 
 function adminSection(input: DemoFilesInput): string {
   if (input.adminToken === undefined) return '';
@@ -172,24 +173,29 @@ export async function writeDemoFiles(dir: string, input: DemoFilesInput): Promis
   };
 }
 
-/** The caller of the tokens that `dev` mints, and the upstream's name and path. */
+/** The caller of the tokens that `dev` mints, and the name of the only server, where it was given none. */
 export const DEVELOPER = { subject: 'developer', groups: ['developers'], scopes: [] } as const;
 export const DEV_UPSTREAM = { name: 'mcp', path: '/mcp' } as const;
 /** Lifetime of the token to paste, a working day; the configuration's `maxLifetime` has to allow it. */
 export const DEV_TOKEN_HOURS = 8;
 
-/** Files that hold the value of a header. */
+/** Files that hold the value of a header, where there is one server without a name. */
 export const HEADER_FILES = { http: 'upstream-header', stdio: 'stdio-token' } as const;
 
-/** The header that the upstream gets, and the file that holds its value. */
+/** The header that the upstream gets. */
 type DevHeader = {
   readonly name: string;
   readonly value: string;
-  readonly file: (typeof HEADER_FILES)[keyof typeof HEADER_FILES];
+  /** Holds the value. */
+  readonly file: string;
+  /** The variable that a saved setup reads it from instead. */
+  readonly env?: string | undefined;
 };
 
-/** The server that the gateway is put in front of. */
+/** A server that the gateway is put in front of. */
 export type DevServer = {
+  /** In the gateway file; its path is called after it. */
+  readonly name: string;
   readonly url: string;
   /** The addresses that the upstream's host name may resolve to. */
   readonly network: 'public' | 'private' | 'loopback';
@@ -205,7 +211,7 @@ export type DevServer = {
 type DevFilesInput = {
   readonly publicUrl: string;
   readonly issuer: string;
-  readonly server: DevServer;
+  readonly servers: readonly DevServer[];
   readonly ports: { readonly data: number; readonly ops: number; readonly admin: number };
   readonly adminToken: string;
 };
@@ -222,109 +228,136 @@ export type Offered = {
 export type DevFiles = {
   readonly configFile: string;
   readonly policyFile: string;
-  readonly lockFile: string;
   readonly auditFile: string;
+  lockFileOf(server: string): string;
 };
 
-const NEW_FILE = { flag: 'wx' } as const;
-
-/** The files of a setup, relative to its folder. */
-const SAVED = {
-  config: 'gateway.yaml',
-  policy: `policies/${DEV_UPSTREAM.name}.policy.yaml`,
-  lock: `policies/pins/${DEV_UPSTREAM.name}.lock.yaml`,
-};
+const CONFIG_PATH = 'gateway.yaml';
+const policyPath = (server: string): string => `policies/${server}.policy.yaml`;
+const lockPath = (server: string): string => `policies/pins/${server}.lock.yaml`;
 
 function filesIn(dir: string): DevFiles {
   return {
-    configFile: join(dir, SAVED.config),
-    policyFile: join(dir, SAVED.policy),
-    lockFile: join(dir, SAVED.lock),
+    configFile: join(dir, CONFIG_PATH),
+    policyFile: join(dir, policyPath('dev')),
     auditFile: join(dir, 'audit.jsonl'),
+    lockFileOf: (server) => join(dir, lockPath(server)),
   };
 }
 
-/** Writes the gateway file; the policy is written once it is known what the server offers. */
+/** The name of the endpoint that serves all of them as one, where there are several. */
+export function endpointOf(servers: readonly { readonly name: string }[]): string | undefined {
+  if (servers.length < 2) return undefined;
+  const taken = servers.map(({ name }) => name);
+  return [DEV_UPSTREAM.name, 'all', 'together', 'dev-endpoint'].find((name) => !taken.includes(name));
+}
+
+/** Writes the gateway file; the policy is written once it is known what the servers offer. */
 export async function writeDevFiles(dir: string, input: DevFilesInput): Promise<DevFiles> {
   const files = filesIn(dir);
   await mkdir(join(dir, 'policies', 'pins'), { recursive: true });
   await writeFile(join(dir, 'admin-token'), input.adminToken, { mode: OWNER_ONLY });
-  await writeHeader(dir, input.server.header);
+  for (const { header } of input.servers) {
+    if (header === undefined) continue;
+    const file = join(dir, header.file);
+    await mkdir(dirname(file), { recursive: true, mode: OWNER_ONLY_FOLDER });
+    await writeFile(file, `${header.value}\n`, { flag: 'wx', mode: OWNER_ONLY });
+  }
   await writeFile(files.configFile, devGatewayText(input));
   return files;
 }
 
-/** Writes the gateway file again, with what the definitions of the server decided. */
+/** Writes the gateway file again, with what the definitions of the servers decided. */
 export function rewriteDevConfig(files: DevFiles, input: DevFilesInput): Promise<void> {
   return writeFile(files.configFile, devGatewayText(input));
 }
 
 /**
- * Lets the developers use everything: what is pinned and approved under any name, each resource, and what the server
- * requests of their clients.
+ * Lets the developers use everything: what is pinned and approved under any name, each resource, and what the servers
+ * request of their clients.
  */
-export function writeDevPolicy(files: DevFiles, { templates }: Offered): Promise<void> {
-  const everything = { tools: ['*'], prompts: ['*'], templates, patterns: [] };
-  return writeFile(files.policyFile, policyText('dev', everything, SERVER_REQUESTS));
+export function writeDevPolicy(
+  files: DevFiles,
+  servers: readonly { readonly name: string; readonly offered: Offered }[],
+): Promise<void> {
+  const rules = servers.map(({ name, offered: { templates } }) => {
+    const everything = { tools: ['*'], prompts: ['*'], templates, patterns: [] };
+    const id = servers.length === 1 ? DEV_RULE : `${DEV_RULE}-by-${name}`;
+    return ruleText({ id, server: name, issuer: 'dev', offered: everything, more: SERVER_REQUESTS });
+  });
+  return writeFile(files.policyFile, policyText('dev', rules));
 }
 
 /** What a server may request of its clients, as lines of `what`. */
 const SERVER_REQUESTS = ['sampling: true', 'elicitation: [form, url]', 'roots: true'];
 
 /** The paths that `savedFiles` may have, whatever the setup is. */
-export const SAVED_PATHS: readonly string[] = [...Object.values(HEADER_FILES), ...Object.values(SAVED)];
+export function savedPaths(names: readonly string[], headers: readonly string[]): readonly string[] {
+  return [...headers, CONFIG_PATH, ...names.flatMap((name) => [policyPath(name), lockPath(name)])];
+}
 
 /**
- * Gateway file, policy, lock file and the secret of the server as the start of a production setup, relative to its
+ * Gateway file, policies, lock files and the secrets of the servers as the start of a production setup, relative to its
  * folder. Its issuer is an example, because the one of `dev` ends with it.
  */
-export function savedFiles(lockText: string, { server, port, offered, note }: SavedSetup) {
-  const { header } = server;
+export function savedFiles({ servers, port }: SavedSetup) {
   const requested = [
     '# The server may also be let request of its clients:',
     ...SERVER_REQUESTS.map((line) => `# ${line}`),
   ];
-  const policy = policyText(SAVED_ISSUER, offered, requested);
+  const secrets = new Map(servers.flatMap(({ server: { header } }) => keptIn(header)));
+  const own = servers.flatMap(({ server: { name }, offered, lock }) => {
+    const rule = ruleText({ id: DEV_RULE, server: name, issuer: SAVED_ISSUER, offered, more: requested });
+    return [
+      { path: lockPath(name), text: lock, isSecret: false },
+      { path: policyPath(name), text: policyText(name, [rule]), isSecret: false },
+    ];
+  });
   return [
-    ...(header === undefined ? [] : [{ path: header.file, text: `${header.value}\n`, isSecret: true }]),
-    { path: SAVED.lock, text: lockText, isSecret: false },
-    { path: SAVED.policy, text: policy, isSecret: false },
-    { path: SAVED.config, text: savedGatewayText(server, port, note), isSecret: false },
+    ...[...secrets].map(([path, value]) => ({ path, text: `${value}\n`, isSecret: true })),
+    ...own,
+    { path: CONFIG_PATH, text: savedGatewayText(servers, port), isSecret: false },
   ];
 }
 
+/** The file of a header, unless a variable has its value. */
+function keptIn(header: DevHeader | undefined): readonly (readonly [string, string])[] {
+  return header === undefined || header.env !== undefined ? [] : [[header.file, header.value]];
+}
+
 /** The secrets of a saved setup, which a repository must not hold. */
-export function ignoredFiles({ header }: DevServer): readonly string[] {
-  return header === undefined ? [] : [`/${header.file}`];
+export function ignoredFiles(servers: readonly DevServer[]): readonly string[] {
+  const files = servers.flatMap(({ header }) => keptIn(header).map(([file]) => file));
+  return [...new Set(files.map((file) => (file.includes('/') ? `/${dirname(file)}/` : `/${file}`)))];
 }
 
 export type SavedSetup = {
-  readonly server: DevServer;
+  readonly servers: readonly {
+    readonly server: DevServer;
+    readonly offered: Offered;
+    /** The text of its lock file. */
+    readonly lock: string;
+    /** A line of the gateway file about the upstream. */
+    readonly note?: string | undefined;
+  }[];
   /** The port of the endpoint: clients keep its URL. */
   readonly port: number;
-  readonly offered: Offered;
-  /** A line of the gateway file about the upstream. */
-  readonly note?: string | undefined;
 };
 
 const SAVED_ISSUER = 'corp';
-
-async function writeHeader(dir: string, header: DevHeader | undefined): Promise<void> {
-  if (header === undefined) return;
-  const file = join(dir, header.file);
-  await writeFile(file, `${header.value}\n`, { ...NEW_FILE, mode: OWNER_ONLY });
-}
 
 /** What `dev` lets pass in arguments: everything that the server itself would take without loss. */
 const DEV_ARGUMENTS = '{undeclared: observe, coerce: true}';
 
 /** The upstream of a gateway file, indented below `upstreams:`. `more`: further lines. */
-function upstreamText(server: DevServer, issuer: string, more: readonly string[]): string {
-  const { url, network, transport, header, requestTimeout, content = [] } = server;
-  const reference = header && `{file: ${quoteYaml(`./${header.file}`)}}`;
+function upstreamText(server: DevServer, issuer: string, isSaved: boolean, more: readonly string[]): string {
+  const { name, url, network, transport, header, requestTimeout, content = [] } = server;
+  const reference =
+    header &&
+    (isSaved && header.env !== undefined ? `{env: ${header.env}}` : `{file: ${quoteYaml(`./${header.file}`)}}`);
   const keys = [
     `url: ${quoteYaml(url)}`,
-    `path: ${DEV_UPSTREAM.path}`,
+    `path: /${name}`,
     `network: ${network}`,
     // `--network private` is given on the command line; there is no other place to accept plain http.
     ...(network === 'private' && url.startsWith('http:') ? ['plaintext: accepted'] : []),
@@ -337,10 +370,19 @@ function upstreamText(server: DevServer, issuer: string, more: readonly string[]
     ...content,
     ...more,
   ];
-  return `  ${DEV_UPSTREAM.name}:\n${keys.map((key) => `    ${key}\n`).join('')}`;
+  return `  ${nameInYaml(name)}:\n${keys.map((key) => `    ${key}\n`).join('')}`;
 }
 
-function devGatewayText({ publicUrl, issuer, server, ports }: DevFilesInput): string {
+/** All servers as one, where there are several. */
+function endpointsText(servers: readonly { readonly name: string }[], issuer: string): string {
+  const name = endpointOf(servers);
+  if (name === undefined) return '';
+  const members = servers.map((server) => `${nameInYaml(server.name)}: {}`).join(', ');
+  return `endpoints:\n  ${name}: {issuers: [${issuer}], upstreams: {${members}}}\n`;
+}
+
+function devGatewayText({ publicUrl, issuer, servers, ports }: DevFilesInput): string {
+  const upstreams = servers.map((server) => upstreamText(server, 'dev', false, [`arguments: ${DEV_ARGUMENTS}`]));
   return `version: 1
 publicUrl: ${JSON.stringify(publicUrl)}
 listeners:
@@ -350,7 +392,7 @@ listeners:
 issuers:
   dev: {issuer: ${JSON.stringify(issuer)}, network: loopback, algorithms: [ES256], maxLifetime: ${DEV_TOKEN_HOURS}h}
 upstreams:
-${upstreamText(server, 'dev', [`arguments: ${DEV_ARGUMENTS}`])}policies: {dir: ./policies}
+${upstreams.join('')}${endpointsText(servers, 'dev')}policies: {dir: ./policies}
 pins: {dir: ./policies/pins}
 audit: {sinks: [{type: file, path: ./audit.jsonl}]}
 admin:
@@ -358,11 +400,16 @@ admin:
 `;
 }
 
-function savedGatewayText(server: DevServer, port: number, note: string | undefined): string {
+function savedGatewayText(servers: SavedSetup['servers'], port: number): string {
+  const all = servers.map(({ server }) => server);
+  const upstreams = servers.map(({ server, note }) => {
+    const text = upstreamText(server, SAVED_ISSUER, true, [`# As in dev: arguments: ${DEV_ARGUMENTS}`]);
+    return note === undefined ? text : `  # ${note}\n${text}`;
+  });
   return `# Written by \`sallyport dev --save\`. Before you use it, put in your own values:
 #   issuers     the authorization server of your organization
 #   publicUrl   the address that clients use; https needs TLS on the listener or a proxy in front of it, and \`keys\`
-#   policies/   the groups that may use the server
+#   policies/   the groups that may use the ${servers.length === 1 ? 'server' : 'servers'}
 version: 1
 publicUrl: http://127.0.0.1:${port}
 listeners:
@@ -371,28 +418,43 @@ listeners:
 issuers:
   ${SAVED_ISSUER}: {issuer: https://idp.example.com, algorithms: [ES256, RS256]}
 upstreams:
-${note === undefined ? '' : `  # ${note}\n`}${upstreamText(server, SAVED_ISSUER, [`# As in dev: arguments: ${DEV_ARGUMENTS}`])}policies: {dir: ./policies}
+${upstreams.join('')}${endpointsText(all, SAVED_ISSUER)}policies: {dir: ./policies}
 pins: {dir: ./policies/pins}
 audit: {sinks: [{type: file, path: ./audit.jsonl}]}
 `;
 }
 
-/** `more`: further lines of `what`. */
-function policyText(issuer: string, { patterns, ...kinds }: Offered, more: readonly string[]): string {
+/** The id of the rule that grants everything, or how it begins where there are several servers. */
+export const DEV_RULE = 'developers-use-what-was-offered';
+
+type RuleInput = {
+  readonly id: string;
+  readonly server: string;
+  readonly issuer: string;
+  readonly offered: Offered;
+  /** Further lines of `what`. */
+  readonly more: readonly string[];
+};
+
+function ruleText({ id, server, issuer, offered: { patterns, ...kinds }, more }: RuleInput): string {
   const named = Object.entries(kinds)
     .filter(([, names]) => names.length > 0)
     .map(([kind, names]) => `      ${kind}: [${names.map(quoteYaml).join(', ')}]\n`);
   const refused = patterns.map(
     (name) => `      # No rule can name ${quoteYaml(name)} exactly: it reads as a pattern.\n`,
   );
-  return `version: 1
-policy: ${DEV_UPSTREAM.name}
-rules:
-  - id: developers-use-what-was-offered
+  return `  - id: ${id}
     effect: allow
     who: {issuers: [${issuer}], groups: [${DEVELOPER.groups.join(', ')}]}
     what:
-      upstreams: [${DEV_UPSTREAM.name}]
+      upstreams: [${nameInYaml(server)}]
 ${named.join('')}${refused.join('')}      resources: ["**", "**#**"]
 ${more.map((line) => `      ${line}\n`).join('')}`;
+}
+
+function policyText(name: string, rules: readonly string[]): string {
+  return `version: 1
+policy: ${nameInYaml(name)}
+rules:
+${rules.join('')}`;
 }

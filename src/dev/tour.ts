@@ -3,33 +3,13 @@
 // announced and with where to go next. Control characters are removed from everything received before it is printed.
 
 import { parseObject } from '../protocol/jsonrpc.js';
+import { createPaint, type Paint } from '../text/terminal.js';
 import { type Check, SCENES, type Scene, type TourEnvironment, valueAt } from './tour-scenes.js';
-
-type Paint = {
-  bold(text: string): string;
-  dim(text: string): string;
-  good(text: string): string;
-  bad(text: string): string;
-};
 
 const MAX_SEEN = 120;
 /** Kinds of findings that a row shows. */
 const MAX_KINDS = 3;
 const CONTROLS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
-
-function ansiStyle(code: number): (text: string) => string {
-  return (text) => `\u001b[${code}m${text}\u001b[0m`;
-}
-
-function unstyled(text: string): string {
-  return text;
-}
-
-/** Terminal colours, or the same functions without any (NO_COLOR, or no terminal). */
-export function createPaint(hasColor: boolean): Paint {
-  if (!hasColor) return { bold: unstyled, dim: unstyled, good: unstyled, bad: unstyled };
-  return { bold: ansiStyle(1), dim: ansiStyle(2), good: ansiStyle(32), bad: ansiStyle(31) };
-}
 
 /** Makes received text safe to print: no control or format characters, at most one line long. */
 export function stripControls(text: string): string {

@@ -133,21 +133,20 @@ function pinsOf(locks: ReadonlyMap<string, Lock>, compile: CompileDefinition): P
 /** A note names no more tools of one upstream. */
 const MAX_NAMED_TOOLS = 8;
 
-/** Notes the tools of each upstream whose schemas leave arguments undeclared, where that makes a difference. */
+/** Notes the tools of each upstream whose schemas leave arguments undeclared, where the operator let them pass. */
 function noteUndeclaredArguments(
   { file, upstreams }: Pick<Outline, 'file' | 'upstreams'>,
   pins: PinsOf,
 ): readonly Diagnostic[] {
   return upstreams.flatMap(({ name, arguments: { undeclared: mode }, position }) => {
-    if (mode === 'any') return [];
+    if (mode !== 'observe') return [];
     const catalog = pins(name);
     const tools = (catalog?.names('tool') ?? []).filter(
       (tool) => catalog?.statusOf('tool', tool).pinned?.input?.firstUndeclared !== undefined,
     );
     if (tools.length === 0) return [];
     const named = firstOf(tools.map(escapeForTerminal), MAX_NAMED_TOOLS);
-    const effect = mode === 'declared' ? 'refuses' : 'records';
-    const message = `"arguments: ${mode}" ${effect} arguments that the schemas of ${countOf(tools.length, 'tool')} do not declare: ${named}`;
+    const message = `"arguments: ${mode}" records arguments that the schemas of ${countOf(tools.length, 'tool')} do not declare: ${named}`;
     return [{ file, ...position, severity: 'note', rule: 'lock', message } as const];
   });
 }

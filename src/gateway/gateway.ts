@@ -44,7 +44,7 @@ import { createSessionCount, type SessionCount } from '../state/opened-sessions.
 import { openRedisLink } from '../state/redis.js';
 import { createSharedState } from '../state/shared-state.js';
 import type { StatePorts } from '../state/store.js';
-import { refreshControls, removeControls } from '../telemetry/controls.js';
+import { countControls, describeControl, refreshControls, removeControls } from '../telemetry/controls.js';
 import type { Log } from '../telemetry/log.js';
 import type { Build } from '../telemetry/metrics.js';
 import { cleanForeign } from '../text/escaping.js';
@@ -149,6 +149,8 @@ export type Gateway = {
   hurry(): void;
   /** The settings in force. */
   shutdownSettings(): Settings['shutdown'];
+  /** The controls in one line, and each in one. */
+  controls(): { readonly sum: string; readonly each: readonly string[] };
   /** Closes the listeners, waits a while for requests in progress and writes the rest of the audit log. */
   close(): Promise<void>;
 };
@@ -410,6 +412,10 @@ function run(assembly: Assembly, listeners: Listeners, started: Started): Gatewa
   return {
     listening,
     reload,
+    controls() {
+      const rows = assembly.observability.controls.snapshot();
+      return { sum: countControls(rows), each: rows.map(describeControl) };
+    },
     shutdownSettings: settings,
     shutDown(delayMs) {
       ending ??= end(delayMs, settings().drainMs);

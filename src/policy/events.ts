@@ -134,12 +134,16 @@ export type GatewayEvents = {
     readonly aggregates: Names;
     readonly issuers: Names;
   };
-  /** `isExpected`: it is so at every start. */
+  /**
+   * `isExpected`: it is so at every start. `isRoutine`: a start says it in sum, because it is what the configuration asks
+   * for, or follows what was expected.
+   */
   readonly controlChanged: {
     readonly control: string;
     readonly state: ControlState;
     readonly reason: string;
     readonly isExpected: boolean;
+    readonly isRoutine: boolean;
   };
   readonly controlRemoved: { readonly control: string };
   /** Lines of the audit log that a receiver has taken, or has refused. */

@@ -92,6 +92,8 @@ type ClauseResult = {
   readonly cause?: UnknownCause;
   /** Of `scopes`: those that are missing. */
   readonly scopes?: readonly string[];
+  /** JSON pointers to the arguments that it reads and that are not known, as far as they can be named. */
+  readonly unrecorded?: readonly string[];
 };
 
 export type RuleExplanation = {
@@ -130,7 +132,12 @@ export type KnownVerdict =
       readonly possibleAskers?: readonly string[];
     }
   | { readonly verdict: 'deny'; readonly reason: Reason; readonly rule?: string }
-  | { readonly verdict: 'unknown'; readonly causes: readonly UnknownCause[] };
+  | {
+      readonly verdict: 'unknown';
+      readonly causes: readonly UnknownCause[];
+      /** JSON pointers to the arguments whose values are missing, as far as they can be named. */
+      readonly pointers?: readonly string[];
+    };
 
 /** A rule as it was written, with its file and its index there. */
 type WrittenRule = {
@@ -373,7 +380,8 @@ function explainConditions(rule: Rule, target: PolicyTarget, facts: CallFacts): 
   if (results?.every(({ clauses }) => stateOf(clauses) === stateOf(first.clauses)) === true) return first;
   const path = rule.args.length > 0 ? ['args'] : ['when'];
   const text = 'it reads arguments that are not recorded';
-  return { clauses: [{ path, result: 'unknown', text, cause: 'arguments' }], refusal: undefined };
+  const unrecorded = unrecordedArguments(rule, facts);
+  return { clauses: [{ path, result: 'unknown', text, cause: 'arguments', unrecorded }], refusal: undefined };
 }
 
 function inputOf(facts: CallFacts, target: PolicyTarget, args: JsonObject): EvaluationInput {
@@ -393,6 +401,14 @@ function possibleArguments(rule: Rule, { args }: CallFacts): readonly JsonObject
   const { members } = rule.reads;
   const possible = [...args.names].map((name) => [name, members.has(name) ? args.values.get(name) : [null]] as const);
   return combine(possible);
+}
+
+/** The arguments that a rule reads, that the call has and whose values are not known. */
+function unrecordedArguments({ reads }: Rule, { args }: CallFacts): readonly string[] {
+  if ('all' in args || reads === undefined || args.names === undefined) return [];
+  const { names, values } = args;
+  const read = reads.readsAll ? [...names] : [...names].filter((name) => reads.members.has(name));
+  return read.filter((name) => !values.has(name)).map((name) => pointerTo('', name));
 }
 
 function combine(
@@ -548,7 +564,9 @@ export function verdictOf(rules: readonly RuleExplanation[], facts: CallFacts): 
   }
   const causes = outcomes.open.flatMap(causesOf);
   if (outcomes.isValidityOpen) causes.push('validity');
-  return { verdict: 'unknown', causes: [...new Set(causes)].sort() };
+  const pointers = outcomes.open.flatMap(({ clauses }) => clauses.flatMap(({ unrecorded }) => unrecorded ?? []));
+  const named = [...new Set(pointers)].sort();
+  return { verdict: 'unknown', causes: [...new Set(causes)].sort(), ...(named.length > 0 && { pointers: named }) };
 }
 
 function verdictWithoutRules({ kind }: CallFacts['target']): KnownVerdict {

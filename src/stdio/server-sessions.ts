@@ -21,6 +21,8 @@ export const IDLE_MS = 10 * 60_000;
 const CROWDED_IDLE_MS = 60_000;
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
 const SESSION_ID_BYTES = 24;
+/** How a process ends that was started, and answered `initialize` with an error or with something else. */
+export const REFUSED_TO_INITIALIZE = 'the server refused to initialize';
 /** If the client has not read this much of a response, reading from the server pauses. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
 /** A response that takes longer begins as a stream, so that clients do not time out. */
@@ -250,7 +252,7 @@ export class ServerSessions {
         now: this.#now,
         unreadMs: this.#settings.unreadMs ?? UNREAD_MS,
         onInitialized: (version) => {
-          if (version === undefined) void session.end('the server refused to initialize');
+          if (version === undefined) void session.end(REFUSED_TO_INITIALIZE);
           else this.#sessions.set(id, { session, version });
           if (version !== undefined) stream.addHeader('mcp-session-id', id);
         },

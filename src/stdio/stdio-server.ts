@@ -21,8 +21,8 @@ import {
 export const STDIO_PATH = '/mcp';
 
 /** One command at the path of the only server. */
-export function onlyServer(command: ServerCommand): StdioServerSettings['servers'] {
-  return new Map([[STDIO_PATH, { label: '', prepare: () => Promise.resolve(command) }]]);
+export function onlyServer(command: ServerCommand, label = ''): StdioServerSettings['servers'] {
+  return new Map([[STDIO_PATH, { label, prepare: () => Promise.resolve(command) }]]);
 }
 
 export type StdioServerSettings = SessionSettings & {

@@ -86,13 +86,34 @@ export function createControls({ now, emit }: ControlPorts): Controls {
       const since = known?.state === state ? known.since : new Date(now()).toISOString();
       const row = { control, state, reason, since };
       rows.set(control, row);
-      emit('controlChanged', { control, state, reason, isExpected: reason === NOT_LISTED_YET });
+      const isExpected = isUnlisted(row);
+      const isRoutine = isExpected || (state !== 'degraded' && (known === undefined || isUnlisted(known)));
+      emit('controlChanged', { control, state, reason, isExpected, isRoutine });
     },
     remove(control) {
       if (rows.delete(control)) emit('controlRemoved', { control });
     },
     snapshot: () => [...rows.values()].sort((a, b) => (a.control < b.control ? -1 : 1)),
   };
+}
+
+/** Whether a control waits for the first listing, as at every start. */
+function isUnlisted({ reason }: Pick<ControlRow, 'reason'>): boolean {
+  return reason === NOT_LISTED_YET;
+}
+
+/** The controls of a start in one line; the degraded ones are logged by name. */
+export function countControls(rows: readonly ControlRow[]): string {
+  const waiting = rows.filter(isUnlisted).length;
+  const of = (state: ControlState): number => rows.filter((row) => row.state === state && !isUnlisted(row)).length;
+  const parts = [`${of('armed')} armed`, `${of('degraded')} degraded`, `${of('off')} off`];
+  if (waiting > 0) parts.push(`${waiting} known after the first listing`);
+  return `controls: ${parts.join(', ')}`;
+}
+
+/** A control in one line. */
+export function describeControl({ control, state, reason }: ControlRow): string {
+  return `control ${control} is ${state}${reason === '' ? '' : `: ${reason}`}`;
 }
 
 type IssuerStatus = {

@@ -5,7 +5,7 @@ import { REASONS, type Reason } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
 import type { ApprovalChange } from '../policy/security-events.js';
 import type { MaskText } from '../text/escaping.js';
-import { errorCode } from '../text/wording.js';
+import { errorCode, fullDurationText } from '../text/wording.js';
 import type { Log, LogFields } from './log.js';
 
 const CONTROL_LINES: { readonly [state in ControlState]: string } = {
@@ -36,12 +36,6 @@ const NO_THREAD =
 function driftLine({ kind, isPinned }: GatewayEvents['drifted']): string {
   if (kind === 'server') return 'upstream reports another name of its server';
   return isPinned ? 'definition differs from its pin' : 'definition has no pin';
-}
-
-const MS_PER_SECOND = 1_000;
-
-function inSeconds(ms: number): string {
-  return `${ms / MS_PER_SECOND} seconds`;
 }
 
 function suppressedField(suppressed: number): LogFields {
@@ -143,10 +137,14 @@ export function createLogListeners(log: Log, mask: MaskText): Listeners {
     },
     filesUnwatched: ({ error }) =>
       log.write('error', 'configuration files could not be read again', { code: errorCode(error) }),
-    controlChanged({ control, state, reason, isExpected }) {
+    controlChanged({ control, state, reason, isExpected, isRoutine }) {
       // What is off was turned off by the configuration.
-      const level = state === 'degraded' && !isExpected ? 'warn' : 'info';
-      log.write(level, CONTROL_LINES[state], { control, state, ...(reason && { detail: reason }) });
+      const changed = state === 'degraded' && !isExpected ? 'warn' : 'info';
+      log.write(isRoutine ? 'debug' : changed, CONTROL_LINES[state], {
+        control,
+        state,
+        ...(reason && { detail: reason }),
+      });
     },
     workerThread({ isThere }) {
       if (isThere) log.write('info', 'inspection worker thread started again');
@@ -161,9 +159,9 @@ export function createLogListeners(log: Log, mask: MaskText): Listeners {
       log.write(level, isReady ? 'gateway is ready' : 'gateway is not ready', detail === '' ? {} : { detail });
     },
     stopping({ delayMs, drainMs }) {
-      const accepting = delayMs > 0 ? `requests are accepted for ${inSeconds(delayMs)} more; then ` : '';
+      const accepting = delayMs > 0 ? `requests are accepted for ${fullDurationText(delayMs)} more; then ` : '';
       log.write('info', 'gateway is stopping', {
-        detail: `${accepting}requests in progress have ${inSeconds(drainMs)} to finish`,
+        detail: `${accepting}requests in progress have ${fullDurationText(drainMs)} to finish`,
       });
     },
     stopped: () => log.write('info', 'gateway stopped'),

@@ -161,6 +161,11 @@ export function quoteYaml(text: string): string {
   });
 }
 
+/** A name in YAML, quoted where it would be read as a number or as other than text. */
+export function nameInYaml(name: string): string {
+  return /^(?!(?:true|false|null|yes|no|on|off|y|n)$)[a-z][a-z0-9_-]*$/.test(name) ? name : quoteYaml(name);
+}
+
 /**
  * JSON in which every character of a text that cannot be seen is written as `\uXXXX`; without indentation on one line.
  */

@@ -87,6 +87,24 @@ export function durationText(ms: number): string {
   return `${ms / factor}${name}`;
 }
 
+const LONG_UNITS = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+  ['second', 1000],
+] as const;
+/** Of more than so many, the next larger unit says enough. */
+const MAX_OF_UNIT = 120;
+
+/** A time in words, rounded: `90 seconds`, `2 hours`; below a second in milliseconds. */
+export function fullDurationText(ms: number): string {
+  const [unit, factor] =
+    LONG_UNITS.find(([, one]) => ms % one === 0 && ms >= one && ms / one <= MAX_OF_UNIT) ??
+    LONG_UNITS.find(([, one]) => ms >= 2 * one) ??
+    (ms >= 1000 ? LONG_UNITS[3] : (['millisecond', 1] as const));
+  return countOf(Math.round(ms / factor), unit);
+}
+
 const SIZE_UNITS = [
   ['GiB', 1024 ** 3],
   ['MiB', 1024 ** 2],

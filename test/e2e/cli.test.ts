@@ -300,6 +300,9 @@ describe('serve', () => {
     const served = startServing();
     await expect.poll(served.stderr, PATIENT).toContain('ops listening');
     expect(eventsOf(served)).toEqual(expect.arrayContaining([...listening()]));
+    // What is in order is said in sum.
+    expect(eventsOf(served)).toContainEqual(expect.stringMatching(/^controls: \d+ armed, .*; --verbose lists them$/));
+    expect(eventsOf(served)).not.toContain('control is armed');
     expect(served.stdout()).toBe('');
     const ready = await fetch(`http://127.0.0.1:${ports.ops}/readyz`);
     expect(ready.status).toBe(200);

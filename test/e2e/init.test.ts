@@ -96,7 +96,6 @@ describe('[E-42] init', () => {
     expect(stepOf(printed, 2)).toMatch(/ serve -c sallyport\.yaml$/);
     running = startSallyport(['serve'], folder, { ADMIN_TOKEN: adminToken });
     await expect.poll(running.stderr, SLOW).toContain('ops listening');
-    expect(running.stderr()).toContain('note: the gateway file is sallyport.yaml');
     const resource = `${publicUrl}/desk`;
     expect(stepOf(printed, 3)).toBe(`claude mcp add --transport http desk ${resource}`);
     const token = await issuer.mint(resource, {

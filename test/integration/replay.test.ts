@@ -71,7 +71,8 @@ describe('[POL-07] replay', () => {
     expect(code).toBe(1);
     expect(out).toContain('would change: 2 × of-eng (');
     expect(out).toContain('target tool drop_item: allow by base/engineers -> deny: denied-by-rule by base/keep-one  (');
-    expect(out).toMatch(/not known: 1 × of-eng \(.*\) target tool read_item: .*depends on: arguments {2}\(/);
+    expect(out).toMatch(/not known: 1 × of-eng \(.*\) target tool read_item: .*depends on the argument \/id {2}\(/);
+    expect(out).toContain('audit: {capture: [/id]}');
     // No rule that could allow it has changed, whatever groups the caller has.
     expect(out).not.toContain('of-ops');
     expect(err).toContain('5 decisions: 2 unchanged, 2 would change, 1 not known;');
@@ -99,7 +100,7 @@ describe('[POL-07] replay', () => {
   it('explains one decision: what was recorded, and what follows from the rules as they are', async () => {
     const { id } = decisionOf(await call('read_item', 'four', ['ops']));
     await expect.poll(async () => (await rig.gateway.audit()).length).toBeGreaterThan(11);
-    const explain = (decision: string) => run('explain', 'decision', decision, '--log', 'audit.jsonl');
+    const explain = (decision: string) => run('explain', 'decision', decision);
     const { code, stdout } = await explain(id);
     expect(code).toBe(0);
     expect(stdout).toContain('recorded: deny: no-matching-allow\n');

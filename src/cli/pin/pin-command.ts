@@ -78,15 +78,7 @@ export async function runPinFetch(options: PinFetchOptions, io: CliIo, ports: Pi
   if (approval === 'missing') return EXIT_UNCHECKED;
   const targets = readTargets(options, io, ports, () => true);
   if (targets === undefined) return EXIT_UNCHECKED;
-  const fetched: FetchedUpstream[] = [];
-  const others = readOthers(options.config, options.upstream, io, ports);
-  const isNamed = options.acceptsReview === true;
-  for (const target of targets) {
-    const observed = await observeTarget(target, io, ports);
-    const input = observed && { observed, approval, others, isNamed };
-    const done = input && (await fetchOne(target, input, io, ports));
-    if (done !== undefined) fetched.push(done);
-  }
+  const fetched = await fetchTargets(targets, { approval, ...options }, io, ports);
   printFetched(options, fetched, io);
   for (const { upstream, isChanged } of fetched) {
     if (isChanged) printSignNext(upstream, targets[0]?.gateway.signing, options.config, io);
@@ -94,6 +86,40 @@ export async function runPinFetch(options: PinFetchOptions, io: CliIo, ports: Pi
   if (fetched.length < targets.length) return EXIT_UNCHECKED;
   const isComplete = fetched.every(({ unusable, withheld }) => unusable.length === 0 && withheld.length === 0);
   return isComplete ? EXIT_FINE : EXIT_FAILED;
+}
+
+/** Asks all upstreams at the same time, and writes what they offer in order. */
+async function fetchTargets(
+  targets: readonly PinTarget[],
+  { approval, config, upstream, acceptsReview }: PinFetchOptions & { readonly approval: Approval | undefined },
+  io: CliIo,
+  ports: PinPorts,
+): Promise<readonly FetchedUpstream[]> {
+  const fetched: FetchedUpstream[] = [];
+  const others = readOthers(config, upstream, io, ports);
+  const asked = targets.map((target) => ({ target, listing: observeAside(target, io, ports) }));
+  for (const { target, listing } of asked) {
+    const { observed, printed } = await listing;
+    if (printed !== '') io.stderr(printed);
+    const input = observed && { observed, approval, others, isNamed: acceptsReview === true };
+    const done = input && (await fetchOne(target, input, io, ports));
+    if (done !== undefined) fetched.push(done);
+  }
+  return fetched;
+}
+
+/** What an upstream offers, with what there is to say about it. */
+async function observeAside(
+  target: PinTarget,
+  io: CliIo,
+  ports: PinPorts,
+): Promise<{ readonly observed: Observed | undefined; readonly printed: string }> {
+  let printed = '';
+  const keep = (text: string): void => {
+    printed += text;
+  };
+  const observed = await observeTarget(target, { ...io, stderr: keep }, ports);
+  return { observed, printed };
 }
 
 /**

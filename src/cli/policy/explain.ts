@@ -26,7 +26,7 @@ import { isReason, REASONS } from '../../policy/reasons.js';
 import { type PolicyQuery, type PolicySet, TARGET_KINDS, type TargetKind } from '../../policy/rules.js';
 import { isObject, type JsonObject, parseObject, type Target } from '../../protocol/jsonrpc.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
-import { countOf, describeReadError } from '../../text/wording.js';
+import { countOf, describeReadError, fullDurationText } from '../../text/wording.js';
 import { readLog } from '../audit/read.js';
 import {
   type CliIo,
@@ -39,9 +39,12 @@ import {
   withUsage,
 } from '../program.js';
 import { type CallerOptions, callerOf, withCallerOptions } from './callers.js';
+import { adviceFor, describeCauses, MISSING_TEXTS, renderAdvice } from './missing-facts.js';
 import {
   describeGiven,
   type GivenArguments,
+  LOG_OPTION,
+  logOf,
   openWorkspace,
   otherNameOf,
   presentationAt,
@@ -274,7 +277,7 @@ const UNKNOWN_BLOCKS =
 function renderFlows(flows: ReturnType<typeof flowsOf>): string {
   const lines = flows.map(
     ({ policy, id, from, withinMs, approval }) =>
-      `  ${makeVisible(`${policy}/${id}`)}  ${approval === undefined ? 'refuses it' : makeVisible(`needs approval (${describeTerms(approval)})`)} for ${withinMs / 1000} s after results labelled ${from.join(' and ')}\n`,
+      `  ${makeVisible(`${policy}/${id}`)}  ${approval === undefined ? 'refuses it' : makeVisible(`needs approval (${describeTerms(approval)})`)} for ${fullDurationText(withinMs)} after results labelled ${from.join(' and ')}\n`,
   );
   return lines.length === 0 ? '' : `flows, by what the caller received before:\n${lines.join('')}`;
 }
@@ -301,7 +304,7 @@ function renderRules(rules: readonly PlacedRule[]): string {
         ]),
     ...(limit === undefined
       ? []
-      : [`    limit: ${limit.count} in ${limit.windowMs / 1000} s per ${limit.per}, not counted here`]),
+      : [`    limit: ${limit.count} in ${fullDurationText(limit.windowMs)} per ${limit.per}, not counted here`]),
   ]);
   const rest = others === 0 ? '' : `  ${countOf(others, 'other rule')} about other targets\n`;
   return `rules:\n${lines.map((line) => `${makeVisible(line)}\n`).join('')}${rest}`;
@@ -309,7 +312,8 @@ function renderRules(rules: readonly PlacedRule[]): string {
 
 type ExplainDecisionOptions = {
   readonly id: string;
-  readonly log: readonly string[];
+  /** By default the audit files of the gateway file. */
+  readonly log?: readonly string[];
   readonly config: string;
   readonly policies?: string;
   readonly json?: boolean;
@@ -352,7 +356,7 @@ async function findCall(
   const groups = new Map<string, Set<string>>();
   const join = createEventJoiner();
   let found: AuditRecord | undefined;
-  for await (const line of readLog(log, io.cwd)) {
+  for await (const line of readLog(log ?? logOf(workspace), io.cwd)) {
     const record = parseObject(line);
     if (record === undefined) continue;
     noteGroups(record, groups);
@@ -383,9 +387,10 @@ function renderRefusal(refusal: OtherRefusal): string {
 function renderDecision({ recorded, missing, now, rules }: ExplainedDecision): string {
   const current =
     now === undefined
-      ? `under these policies: not known, because the record does not give the ${missing}\n`
+      ? `under these policies: not known, because ${missing === undefined ? '' : MISSING_TEXTS[missing]}\n`
       : `under these policies: ${renderVerdict(now)}\n`;
-  return `${renderRecorded(recorded)}${current}${now === undefined ? '' : renderRules(rules)}`;
+  const advice = now?.verdict === 'unknown' ? adviceFor(now) : [];
+  return `${renderRecorded(recorded)}${current}${now === undefined ? '' : renderRules(rules)}${renderAdvice(advice)}`;
 }
 
 /** What the audit log says of a decision. */
@@ -412,7 +417,7 @@ export function renderVerdict(now: KnownVerdict): string {
     case 'deny':
       return `deny: ${now.reason}${now.rule === undefined ? '' : ` by ${now.rule}`}`;
     case 'unknown':
-      return `not known, because the record does not give the ${now.causes.map((cause) => (cause === 'validity' ? 'validity of the arguments' : cause)).join(', ')}`;
+      return `not known, because the record does not give ${describeCauses(now)}`;
   }
 }
 
@@ -424,7 +429,7 @@ export function explainCommand(io: CliIo, ports: WorkspacePorts): Command {
     examples: [
       `sallyport explain call github/get_issue --group eng --scope github:read --args '{"owner":"acme"}'`,
       `sallyport explain call github/repo://acme/readme --as '{"subject":"ada","groups":["eng"]}'`,
-      'sallyport explain decision 0b7e9f0e-6f5d-4a43-9d1c-2d7c3f1d8a11 --log audit.jsonl',
+      'sallyport explain decision 0b7e9f0e-6f5d-4a43-9d1c-2d7c3f1d8a11',
     ],
     configure(command, finish) {
       const call = command.command('call').description('Explain how a call would be decided.');
@@ -442,7 +447,7 @@ export function explainCommand(io: CliIo, ports: WorkspacePorts): Command {
       const decision = command.command('decision').description('Explain a recorded decision under the current rules.');
       withConfigOption(decision, io)
         .argument('<id>', 'id of the decision')
-        .requiredOption('--log <file...>', 'audit files, oldest first, or the folder that they are in')
+        .option('--log <file...>', LOG_OPTION)
         .option('--policies <folder>', 'policies other than those that the gateway file names')
         .option('--json', 'print JSON')
         .action(async (id: string, options: Omit<ExplainDecisionOptions, 'id'>) =>

@@ -40,11 +40,20 @@ import {
   withUsage,
 } from '../program.js';
 import { renderVerdict } from './explain.js';
-import { evaluate, evaluateAgain, openWorkspace, type Workspace, type WorkspacePorts } from './workspace.js';
+import { adviceFor, describeCauses, MISSING_TEXTS, renderAdvice } from './missing-facts.js';
+import {
+  evaluate,
+  evaluateAgain,
+  LOG_OPTION,
+  logOf,
+  openWorkspace,
+  type Workspace,
+  type WorkspacePorts,
+} from './workspace.js';
 
 type LogOptions = {
-  /** Audit files, the oldest first, or folders of them. */
-  readonly log: readonly string[];
+  /** Audit files, the oldest first, or folders of them; by default those of the gateway file. */
+  readonly log?: readonly string[];
   /** Public keys that checkpoints have to be signed with. */
   readonly key?: readonly string[];
 };
@@ -62,7 +71,10 @@ type VerifiedLog = {
  *
  * @throws UsageError if the chain is damaged or a file cannot be read.
  */
-async function openLog({ log, key = [] }: LogOptions, io: CliIo): Promise<VerifiedLog> {
+async function openLog(
+  { log, key = [] }: LogOptions & { readonly log: readonly string[] },
+  io: CliIo,
+): Promise<VerifiedLog> {
   const groups = new Map<string, Set<string>>();
   let lastMs = 0;
   const publicKeys = await readKeys(key, io.cwd).catch((error: unknown) => {
@@ -126,6 +138,8 @@ type Tally = {
   /** Those that are still allowed, and of which a person is asked first. */
   readonly asked: Map<string, DecisionGroup>;
   readonly unknown: Map<string, DecisionGroup>;
+  /** How the facts that are missing would be recorded, one line each. */
+  readonly advice: Set<string>;
 };
 
 /** Where a decision is counted that is not the same as before. */
@@ -148,6 +162,7 @@ function countDecision(call: RecordedCall, now: KnownVerdict | undefined, tally:
     tally.unchanged += 1;
     return;
   }
+  if (now?.verdict === 'unknown') for (const line of adviceFor(now)) tally.advice.add(line);
   const { caller, upstream, kind, name, shownAs } = call;
   const before = call.verdict === 'allow' ? `allow by ${call.rule}` : `deny: ${call.reason}`;
   const after = `${describeVerdict(now, call.missing)}${describeDropped(call)}`;
@@ -163,8 +178,8 @@ function countDecision(call: RecordedCall, now: KnownVerdict | undefined, tally:
 }
 
 function describeVerdict(now: KnownVerdict | undefined, missing: RecordedCall['missing']): string {
-  if (now === undefined) return String(missing);
-  return now.verdict === 'unknown' ? now.causes.join(', ') : renderVerdict(now);
+  if (now === undefined) return missing === undefined ? '' : MISSING_TEXTS[missing];
+  return now.verdict === 'unknown' ? describeCauses(now) : renderVerdict(now);
 }
 
 /** What the gateway would drop of the arguments before it decides. */
@@ -197,7 +212,7 @@ export function runReplay(options: ReplayOptions, io: CliIo, ports: WorkspacePor
     if (options.suggest === true && group === undefined)
       throw new UsageError('error: --suggest needs --group, the group that the rules are for\n');
     const workspace = await openWorkspace(options, io, ports);
-    const log = await openLog(options, io);
+    const log = await openLog({ ...options, log: options.log ?? logOf(workspace) }, io);
     const calls = selectCalls(log, options, workspace, ports);
     return options.suggest === true && group !== undefined
       ? runSuggest(group, calls, workspace, options.json === true, io)
@@ -228,7 +243,14 @@ async function runCompare(
   isJson: boolean,
   io: CliIo,
 ): Promise<number> {
-  const tally: Tally = { decisions: 0, unchanged: 0, changed: new Map(), asked: new Map(), unknown: new Map() };
+  const tally: Tally = {
+    decisions: 0,
+    unchanged: 0,
+    changed: new Map(),
+    asked: new Map(),
+    unknown: new Map(),
+    advice: new Set(),
+  };
   let others = 0;
   for await (const call of calls) {
     if (call === undefined) others += 1;
@@ -239,11 +261,12 @@ async function runCompare(
   const unknown = sortGroups(tally.unknown);
   const { decisions, unchanged } = tally;
   if (isJson) {
-    const shown = { decisions, unchanged, changed, needApproval: asked, unknown, notByRules: others };
+    const advice = [...tally.advice];
+    const shown = { decisions, unchanged, changed, needApproval: asked, unknown, advice, notByRules: others };
     io.stdout(`${toVisibleJson(shown)}\n`);
   } else {
     const groups = [renderGroups('would change', changed), renderGroups('need approval', asked)];
-    io.stdout(`${groups.join('')}${renderGroups('not known', unknown)}`);
+    io.stdout(`${groups.join('')}${renderGroups('not known', unknown)}${renderAdvice([...tally.advice])}`);
   }
   const sum = (groups: readonly DecisionGroup[]): number => groups.reduce((total, one) => total + one.count, 0);
   const approvals = asked.length === 0 ? '' : `${sum(asked)} need approval, `;
@@ -257,7 +280,7 @@ function renderGroups(title: string, groups: readonly DecisionGroup[]): string {
   return groups
     .map(({ caller, upstream, kind, before, after, count: times, example, ...names }) => {
       const what = `${title}: ${times} × ${caller.subject} (${caller.client}) ${upstream} ${kind} ${bothNames(names)}`;
-      const how = title === 'not known' ? `${before}, now depends on: ${after}` : `${before} -> ${after}`;
+      const how = title === 'not known' ? `${before}, now depends on ${after}` : `${before} -> ${after}`;
       return `${makeVisible(`${what}: ${how}  (${example})`)}\n`;
     })
     .join('');
@@ -304,12 +327,12 @@ export function replayCommand(io: CliIo, ports: WorkspacePorts): Command {
     name: 'replay',
     summary: 'Show which recorded decisions other policies would change, or suggest rules.',
     examples: [
-      'sallyport replay --policies next/ --log audit.jsonl',
-      'sallyport replay --suggest --group eng --days 30 --log audit.jsonl > eng.policy.yaml',
+      'sallyport replay --policies next/',
+      'sallyport replay --suggest --group eng --days 30 > eng.policy.yaml',
     ],
     configure(command, finish) {
       withConfigOption(command, io)
-        .requiredOption('--log <file...>', 'audit files, oldest first, or the folder that they are in')
+        .option('--log <file...>', LOG_OPTION)
         .option('--policies <folder>', 'policies other than those that the gateway file names')
         .option('--key <public...>', 'public key that checkpoints must be signed with')
         .option('--group <group>', 'only decisions about callers who are known to be in it')

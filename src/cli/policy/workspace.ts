@@ -59,6 +59,19 @@ export type Workspace = {
   readonly catalogOf: (upstream: string, target?: Target) => Catalog;
 };
 
+export const LOG_OPTION =
+  'audit files, oldest first, or the folder that they are in (default: those of the gateway file)';
+
+/**
+ * The audit files that the gateway file names.
+ *
+ * @throws UsageError if it names none.
+ */
+export function logOf({ outline }: Pick<Workspace, 'outline'>): readonly string[] {
+  if (outline.auditFiles.length > 0) return outline.auditFiles;
+  throw new UsageError('error: this gateway writes no audit file; name one with --log\n');
+}
+
 /** `; did you mean "…"?`, or what there is to choose from. */
 function suggest(name: string, known: readonly string[]): string {
   return didYouMean(name, known) || (known.length === 0 ? '' : `; known: ${known.join(', ')}`);

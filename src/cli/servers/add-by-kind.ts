@@ -127,8 +127,8 @@ function environmentOf(env: StdioCommand['env'], io: CliIo): CliIo['env'] {
 
 /** The adapter in this process, with nothing in the environment of the command but what it needs. */
 function startOnce({ argv, env, cwd }: StdioCommand, io: CliIo, ports: AddCommandPorts): Promise<DevTarget> {
-  const own = { ...io, env: environmentOf(env, io), cwd: cwd ?? io.cwd };
-  return startCommand({ env: [...env.keys()] }, argv, own, ports);
+  const own = { ...io, env: environmentOf(env, io) };
+  return startCommand({ name: 'once', cwd: cwd ?? io.cwd, env: [...env.keys()] }, argv, own, ports);
 }
 
 /** Where the gateway file of the fetch finds the adapter in this process. The file of the token is never written. */

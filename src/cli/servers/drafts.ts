@@ -9,7 +9,7 @@ import { sha256Hex } from '../../pins/digest.js';
 import { type Lock, type Pin, versionsOf } from '../../pins/lock.js';
 import { isExactPattern } from '../../policy/patterns.js';
 import { claimsToRead, refersToSecrets } from '../../policy/tool-effect.js';
-import { quoteYaml } from '../../text/escaping.js';
+import { nameInYaml, quoteYaml } from '../../text/escaping.js';
 import { chooseContent } from '../content-choice.js';
 import { scanOwn } from '../pin/lock-files.js';
 import { CONFIG_FILE } from '../program.js';
@@ -111,11 +111,6 @@ function plaintextOf(url: string, network: Network): readonly string[] {
   return network === 'private' && url.startsWith('http:')
     ? ['# Nothing is encrypted on the way there. Delete this line when the URL is https.', 'plaintext: accepted']
     : [];
-}
-
-/** A name in YAML, which would read some as numbers or as other than text. */
-function nameInYaml(name: string): string {
-  return /^(?!(?:true|false|null|yes|no|on|off|y|n)$)[a-z][a-z0-9_-]*$/.test(name) ? name : quoteYaml(name);
 }
 
 function listInYaml(texts: readonly string[], write: (text: string) => string = quoteYaml): string {

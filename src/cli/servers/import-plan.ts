@@ -6,11 +6,10 @@ import { isAbsolute } from 'node:path';
 import { hasRandomWindow } from '../../inspection/detectors/randomness.js';
 import { findSecrets, isSecretName, mayNameSecret } from '../../inspection/detectors/secrets.js';
 import { escapeForTerminal, makeVisible, quoteForShell } from '../../text/escaping.js';
-import { HTTP_SSE } from '../dev-target.js';
 import { type ClientServer, type ClientValue, OddServer, variableFor } from './client-files.js';
 import type { ServerHeader } from './drafts.js';
 import { findUrlError } from './questions.js';
-import { SERVER_NAME, validNameFor } from './server-options.js';
+import { HTTP_SSE, SERVER_NAME, validNameFor } from './server-options.js';
 import type { SecretSource } from './stdio-file.js';
 
 export type ImportedServer = {
@@ -250,6 +249,12 @@ function isSecretAt(argv: readonly string[], at: number): boolean {
   if (option !== undefined && value !== undefined && isSecretBehind(option, value)) return true;
   const named = /^-{1,2}([A-Za-z][\w.-]*)$/.exec(before)?.[1];
   return named !== undefined && !/^(?:--|-.$)/.test(word) && isSecretBehind(named, word);
+}
+
+/** Which word of a command line is a secret. */
+export function findSecretWord(argv: readonly string[]): number | undefined {
+  const at = argv.findIndex((_, index) => isSecretAt(argv, index));
+  return at < 0 ? undefined : at;
 }
 
 function isSecretBehind(option: string, value: string): boolean {

@@ -3,7 +3,6 @@
 
 import { type Command as Commander, Option } from 'commander';
 import { CONTENT_KINDS } from '../../config/schema/upstream.js';
-import { HTTP_SSE } from '../dev-target.js';
 import type { CliIo } from '../program.js';
 import type { ServerAnswers, ServerHeader } from './drafts.js';
 
@@ -19,6 +18,10 @@ export type ServerOptions = {
   readonly library?: string;
   readonly offline?: boolean;
 };
+
+/** How servers that are reached by HTTP speak; the first is the default. */
+export const TRANSPORTS = ['streamable-http', 'http-sse'] as const;
+export const HTTP_SSE = TRANSPORTS[1];
 
 /** The names of servers: paths, files and rules are called after them. */
 export const SERVER_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;

@@ -3,7 +3,8 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type TargetOptions, targetOfUrl } from '../../../src/cli/dev-target.js';
+import type { WantedServer } from '../../../src/cli/dev-servers.js';
+import { targetOfUrl } from '../../../src/cli/dev-target.js';
 import { findFreePort } from '../../support/processes.js';
 import { makeAuthority, startTlsFront } from '../../support/tls.js';
 
@@ -29,11 +30,34 @@ function answering(status: number, headers: Record<string, string> = {}): Reques
   };
 }
 
-function explain(url: string, options: TargetOptions = {}): Promise<string | undefined> {
-  return targetOfUrl(url, options).explain('');
+type HttpOptions = Partial<Extract<WantedServer, { kind: 'http' }>>;
+
+function explain(url: string, options: HttpOptions = {}): Promise<string | undefined> {
+  return targetOfUrl({ kind: 'http', name: 'mcp', url, ...options }).explain('');
 }
 
 describe('[E-40] a server that cannot be used', () => {
+  it('is known as one of HTTP+SSE by the stream that it opens', async () => {
+    const url = await serve((request, response) => {
+      request.resume();
+      if (request.method !== 'GET') response.writeHead(404).end();
+      else response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': open');
+    });
+    expect(await explain(`${url}/sse`)).toBe(`${url}/sse speaks HTTP+SSE; add --transport http-sse`);
+  });
+
+  it('is quoted where it says why, without secrets', async () => {
+    const url = await serve((request, response) => {
+      request.resume();
+      response
+        .writeHead(403, { 'content-type': 'text/plain' })
+        .end('\nAccess is only allowed at localhost\u001b[2J\nmore');
+    });
+    expect(await explain(`${url}/mcp`)).toBe(
+      `${url}/mcp answered 403 to the request that opens a session; it says: Access is only allowed at localhost\\u{1b}[2J`,
+    );
+  });
+
   const html = { 'content-type': 'text/html; charset=utf-8' };
   it.each([
     ['404 at another path', 404, {}, '/', '/ answered 404; is the path /mcp?'],

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { followLines } from '../../../src/cli/audit/read.js';
-import { clientConfigurations, decisionLine } from '../../../src/cli/dev.js';
+import { clientConfigurations } from '../../../src/cli/dev.js';
+import { decisionLine, type LineView } from '../../../src/cli/dev-lines.js';
 import { REASONS } from '../../../src/policy/reasons.js';
 
 function outcome(decision: object, more: object = {}): Record<string, unknown> {
@@ -20,6 +21,8 @@ function outcome(decision: object, more: object = {}): Record<string, unknown> {
 function finding(detector: string, action: string, path: string, count: number): object {
   return { detector, direction: 'to-client', path, count, action };
 }
+
+const PLAIN: LineView = { hasColor: false, namesServers: false, ownRule: 'own-rule', hiddenAt: () => [] };
 
 describe('[E-40] a line for a decision', () => {
   it.each([
@@ -135,7 +138,35 @@ describe('[E-40] a line for a decision', () => {
     ],
     ['is not there for other events', { type: 'checkpoint', time: '' }, undefined],
   ])('%s', (_, event, line) => {
-    expect(decisionLine(event)).toBe(line);
+    expect(decisionLine(event, PLAIN)).toBe(line);
+  });
+
+  it('names the server and what a list hides, and says nothing of the rule of dev', () => {
+    const view = { ...PLAIN, namesServers: true, hiddenAt: (server: string, kind: string) => [`${server} ${kind} x`] };
+    const list = {
+      target: { upstream: 'files', method: 'tools/list' },
+      result: { list: { advertised: 3, visible: 2 } },
+    };
+    expect(decisionLine(outcome({ action: 'forwarded', reasons: [] }, list), view)).toBe(
+      '19:47:18  allowed   files tools/list                      shows 2 of 3; hidden: files tool x',
+    );
+    expect(decisionLine(outcome({ action: 'forwarded', rule: 'own-rule-by-files', reasons: [] }), view)).toBe(
+      '19:47:18  allowed   mcp tools/call echo',
+    );
+  });
+
+  it('is coloured by verdict, and no line is wider than the terminal', () => {
+    const refused = outcome({ action: 'refused', reasons: ['denied-by-rule'], detail: 'x'.repeat(90) });
+    const shown = decisionLine(refused, { ...PLAIN, hasColor: true, columns: 80 }) ?? '';
+    expect(shown).toContain('\u001b[31mrefused ');
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: styles have no width.
+    const lines = shown.replace(/\u001b\[\d+m/g, '').split('\n');
+    expect(lines.length).toBeGreaterThan(2);
+    expect(lines.every((line) => line.length <= 80)).toBe(true);
+    const altered = { result: { altered: true }, findings: [finding('pii:iban', 'redact', '', 1)] };
+    expect(decisionLine(outcome({ action: 'forwarded', reasons: [] }, altered), { ...PLAIN, columns: 120 })).toBe(
+      '19:47:18  altered   tools/call echo                       redacted pii:iban',
+    );
   });
 
   it('is found in what is appended, whole, and in order', async () => {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { writeNewFiles } from '../../../src/cli/new-files.js';
-import { SAVED_PATHS } from '../../../src/dev/files.js';
+import { savedPaths } from '../../../src/dev/files.js';
 
 let root: string;
 let checkout: string;
@@ -26,7 +26,11 @@ describe('a link in the folder', () => {
       const target = path === '.gitignore' ? 'elsewhere/profile' : 'elsewhere';
       await mkdir(dirname(join(checkout, path)), { recursive: true });
       await symlink(join(root, target), join(checkout, path));
-      const files = SAVED_PATHS.map((file) => ({ path: file, text: 'new', isSecret: false }));
+      const files = savedPaths(['mcp'], ['upstream-header', 'stdio-token']).map((file) => ({
+        path: file,
+        text: 'new',
+        isSecret: false,
+      }));
       const error = await writeNewFiles(checkout, files, ['/audit.jsonl*']);
       expect(error).toBe(`${join(checkout, path)} is a link`);
       expect(await readdir(checkout)).not.toContain('gateway.yaml');

@@ -800,15 +800,12 @@ describe('[P-32] arguments that nobody declared', () => {
     files['policies/pins/notes.lock.yaml'] = lock('notes', [pin('get_note', 'Reads a note.', { id: TEXT }), ...tools]);
   };
 
-  it('are noted with the tools that the setting affects, once there is no error', async () => {
+  it('are noted with the tools where the operator lets them pass, once there is no error', async () => {
     const { lines, code } = await validate({ edit: openPins }, { strict: true });
-    expect(lines).toEqual([
-      'g:17:3 note "arguments: declared" refuses arguments that the schemas of 10 tools do not declare: get-0, get-1, get-2, get-3, get-4, get-5, get-6, get-7 and 2 more',
-    ]);
-    expect(code).toBe(0);
+    expect([lines, code]).toEqual([[], 0]);
     const observed = both(openPins, gateway('  notes:\n', '  notes:\n    arguments: observe\n'));
     expect((await validate({ edit: observed })).lines).toEqual([
-      expect.stringContaining('"arguments: observe" records arguments that'),
+      'g:17:3 note "arguments: observe" records arguments that the schemas of 10 tools do not declare: get-0, get-1, get-2, get-3, get-4, get-5, get-6, get-7 and 2 more',
     ]);
     const any = both(openPins, gateway('  notes:\n', '  notes:\n    arguments: any\n'));
     expect((await validate({ edit: any })).lines).toEqual([]);

@@ -17,9 +17,9 @@ import {
   type DemoUser,
   HEADER_FILES,
   ignoredFiles,
-  SAVED_PATHS,
   type SavedSetup,
   savedFiles,
+  savedPaths,
   writeDemoFiles,
 } from '../../../src/dev/files.js';
 import { compilePolicies } from '../../../src/policy/compile/compile.js';
@@ -129,17 +129,16 @@ describe('the files of the demo', () => {
 
 const NOTHING = { tools: [], prompts: [], templates: [], patterns: [] };
 
-function setup(offered: Partial<SavedSetup['offered']> = {}, header = 'X-Api'): SavedSetup {
-  const value = 'a value';
-  return {
-    server: {
-      url: 'http://127.0.0.1:8090/mcp',
-      network: 'loopback',
-      header: { name: header, value, file: HEADER_FILES.stdio },
-    },
-    offered: { ...NOTHING, ...offered },
-    port: 8080,
-  };
+type Offered = SavedSetup['servers'][number]['offered'];
+
+function setup(offered: Partial<Offered> = {}, header = 'X-Api'): SavedSetup {
+  const server = {
+    name: 'mcp',
+    url: 'http://127.0.0.1:8090/mcp',
+    network: 'loopback',
+    header: { name: header, value: 'a value', file: HEADER_FILES.stdio },
+  } as const;
+  return { servers: [{ server, offered: { ...NOTHING, ...offered }, lock: 'lock\n' }], port: 8080 };
 }
 
 let folder = '';
@@ -153,22 +152,24 @@ beforeEach(async () => {
 
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
+const ignored = (of = setup()) => ignoredFiles(of.servers.map(({ server }) => server));
+
 function save(of = setup()): Promise<string | undefined> {
-  return writeNewFiles(saved, savedFiles('lock\n', of), ignoredFiles(of.server));
+  return writeNewFiles(saved, savedFiles(of), ignored(of));
 }
 
 describe('dev --save', () => {
   it('keeps the .gitignore file that is there, and adds what must not be committed', async () => {
     const file = join(saved, '.gitignore');
     writeFileSync(file, '/dist\nstdio-token');
-    await addIgnored(saved, ignoredFiles(setup().server));
+    await addIgnored(saved, ignored());
     expect(readFileSync(file, 'utf8')).toBe('/dist\nstdio-token\n/stdio-token\n');
     expect(await save()).toBeUndefined();
     expect(readFileSync(file, 'utf8')).toBe('/dist\nstdio-token\n/stdio-token\n');
   });
 
   it('finds a secret that it would overwrite, and a link that leads nowhere', async () => {
-    const found = () => findObstacles(saved, SAVED_PATHS);
+    const found = () => findObstacles(saved, savedPaths(['mcp'], Object.values(HEADER_FILES)));
     expect(await found()).toEqual({ links: [], existing: [] });
     const link = join(saved, 'gateway.yaml');
     symlinkSync(join(folder, 'elsewhere'), link);

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoUpstream, startDemoUpstream } from '../../../src/dev/demo-upstream.js';
-import { createPaint, printAudit, printCheck, runTour, stripControls } from '../../../src/dev/tour.js';
+import { printAudit, printCheck, runTour, stripControls } from '../../../src/dev/tour.js';
 import { SCENES } from '../../../src/dev/tour-scenes.js';
+import { createPaint } from '../../../src/text/terminal.js';
 
 let desk: DemoUpstream;
 beforeAll(async () => {

@@ -204,7 +204,13 @@ describe('createMetrics', () => {
       suppressed: undefined,
     });
     emitTo(metrics, 'unauthenticated', { reason: 'token-expired' });
-    emitTo(metrics, 'controlChanged', { control: 'policy', state: 'armed', reason: '', isExpected: false });
+    emitTo(metrics, 'controlChanged', {
+      control: 'policy',
+      state: 'armed',
+      reason: '',
+      isExpected: false,
+      isRoutine: false,
+    });
     emitTo(metrics, 'toolsCounted', { upstream: 'github', states: new Map([['approved', 12]]) });
     emitTo(metrics, 'drifted', driftOf('github', 'description'));
     emitTo(metrics, 'filesRead', { areValid: false, unsigned: ['github'], hashes: { config: 'c2' }, isPending: true });
@@ -374,8 +380,20 @@ describe('createMetrics', () => {
 
   it('[O-44] forgets controls and hashes that are no longer so', async () => {
     const metrics = make();
-    emitTo(metrics, 'controlChanged', { control: 'authn:corp', state: 'armed', reason: '', isExpected: false });
-    emitTo(metrics, 'controlChanged', { control: 'policy', state: 'degraded', reason: '', isExpected: false });
+    emitTo(metrics, 'controlChanged', {
+      control: 'authn:corp',
+      state: 'armed',
+      reason: '',
+      isExpected: false,
+      isRoutine: false,
+    });
+    emitTo(metrics, 'controlChanged', {
+      control: 'policy',
+      state: 'degraded',
+      reason: '',
+      isExpected: false,
+      isRoutine: false,
+    });
     emitTo(metrics, 'controlRemoved', { control: 'authn:corp' });
     emitTo(metrics, 'configured', { ...names, hashes: { ...HASHES, config: 'old' } });
     emitTo(metrics, 'configured', { ...names, hashes: { ...HASHES, config: 'new' } });

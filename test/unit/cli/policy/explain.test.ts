@@ -155,7 +155,9 @@ describe('[POL-01] explain call', () => {
     const sink = { target: 'code/create_pull_request', policies };
     const { flows } = await explainJson(sink);
     expect(flows).toEqual([{ policy: 'p', id: 'no-leak', from: ['untrusted'], withinMs: 600_000 }]);
-    expect((await explain(sink)).out).toContain('  p/no-leak  refuses it for 600 s after results labelled untrusted\n');
+    expect((await explain(sink)).out).toContain(
+      '  p/no-leak  refuses it for 10 minutes after results labelled untrusted\n',
+    );
     expect((await explainJson({ target: 'code/get_file', policies })).flows).toEqual([]);
   });
 
@@ -320,7 +322,7 @@ flows:
       'may need approval (by the caller, after a login, within 90s, remembered for 1h while /invoice stay equal)',
     );
     expect(lines.find((line) => line.startsWith('ask/out'))).toBe(
-      'ask/out  needs approval (by the caller, after a login, within 10m) for 600 s after results labelled untrusted',
+      'ask/out  needs approval (by the caller, after a login, within 10m) for 10 minutes after results labelled untrusted',
     );
   });
 
