@@ -3,8 +3,8 @@
 // docs/reference/commands.md#dev.
 
 import { InvalidArgumentError } from 'commander';
-import { escapeForTerminal } from '../text/escaping.js';
 import { splitCommandLine } from '../text/command-line.js';
+import { escapeForTerminal } from '../text/escaping.js';
 import { validNameFor } from './servers/server-options.js';
 import type { SecretSource } from './servers/stdio-file.js';
 

@@ -381,7 +381,8 @@ function explainConditions(rule: Rule, target: PolicyTarget, facts: CallFacts): 
   const path = rule.args.length > 0 ? ['args'] : ['when'];
   const text = 'it reads arguments that are not recorded';
   const unrecorded = unrecordedArguments(rule, facts);
-  return { clauses: [{ path, result: 'unknown', text, cause: 'arguments', unrecorded }], refusal: undefined };
+  const named = unrecorded.length > 0 && { unrecorded };
+  return { clauses: [{ path, result: 'unknown', text, cause: 'arguments', ...named }], refusal: undefined };
 }
 
 function inputOf(facts: CallFacts, target: PolicyTarget, args: JsonObject): EvaluationInput {

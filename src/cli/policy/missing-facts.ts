@@ -21,6 +21,8 @@ export const MISSING_TEXTS: { readonly [missing in NonNullable<RecordedCall['mis
 const NAMES: { readonly [cause in Cause]: string } = {
   arguments: 'the values of arguments',
   validity: 'whether the definition admits the arguments',
+  subject: 'the subject of the caller',
+  client: 'the client of the caller',
   groups: 'the groups of the caller',
   claims: 'other claims of the caller',
   scopes: 'all scopes of the token',

@@ -3,8 +3,8 @@
 import { spawnSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { quoteForShell } from '../../../src/text/escaping.js';
 import { splitCommandLine } from '../../../src/text/command-line.js';
+import { quoteForShell } from '../../../src/text/escaping.js';
 
 /** The words that sh passes to a program. */
 function splitBySh(line: string): readonly string[] {
