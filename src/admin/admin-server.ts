@@ -265,6 +265,11 @@ function wantedPath(asked: VisitorRequest): string {
 type VisitorRequest = Exclude<ConsoleRequest, { readonly action: 'begin-login' | 'log-in' }>;
 type Reply = Omit<AccessOutcome, 'subject' | 'issuer'>;
 
+/** Viewers see no more of definitions than the audit log has. */
+async function rowsFor({ roles }: Frame, { review }: ConsolePorts): ReturnType<ReviewPort['rows']> {
+  return roles.some((role) => role !== 'viewer') ? review.rows() : new Map();
+}
+
 async function respondToVisitor(
   asked: VisitorRequest,
   request: IncomingMessage,
@@ -332,7 +337,7 @@ async function showPage(
     case 'controls':
       return controlsPage(ports.controls(), frame);
     case 'drift':
-      return driftPage(ports.review.items(), frame, ports.review.unlisted());
+      return driftPage(ports.review.items(), frame, ports.review.unlisted(), await rowsFor(frame, ports));
     case 'decisions':
       return decisionsPage(ports.decisions(), query, frame);
     case 'upstreams':

@@ -4,6 +4,7 @@
 
 import type { PlainResponse } from '../http/app.js';
 import { foreign, foreignName, type Html, html, rowsTable, stateText } from '../http/html.js';
+import { cellsOf, type ReviewRow, sortForReview } from '../pins/review-table.js';
 import { isPasteable, quoteForShell } from '../text/escaping.js';
 import { countOf } from '../text/wording.js';
 import { type Frame, page } from './page-frame.js';
@@ -72,10 +73,23 @@ export type ReviewDetail = {
   readonly caution: string | undefined;
   /** Adds the definition to the lock file as pending. */
   readonly patch: string | undefined;
+  /** What it does and lacks; absent where nothing is offered, or more than is read for a page. */
+  readonly row?: ReviewRow | undefined;
 };
+
+/** A row of the table that opens a review. */
+export type TableRow = {
+  readonly row: ReviewRow;
+  /** False where the scan was not made. */
+  readonly areFindingsKnown: boolean;
+};
+
+type Rows = ReadonlyMap<string, TableRow>;
 
 export type ReviewPort = {
   items(): readonly ReviewItem[];
+  /** What the items do and lack, by their ids. Computed when it is asked for; none of what is not offered or too long. */
+  rows(): Promise<Rows>;
   /** How many definitions are not among the items, because there are too many. */
   unlisted(): number;
   /** Computed when it is asked for. */
@@ -110,15 +124,20 @@ export function alertOf(items: readonly ReviewItem[]): string | undefined {
   return `Definitions of ${named} need a review: ${parts.join(', ')}.`;
 }
 
-export function driftPage(all: readonly ReviewItem[], frame: Frame, unlisted = 0): PlainResponse {
+export function driftPage(
+  all: readonly ReviewItem[],
+  frame: Frame,
+  unlisted = 0,
+  rows: Rows = new Map(),
+): PlainResponse {
   const items = all.filter((item) => !isListedApart(item));
   const trusted = all.filter(({ isFirstUse }) => isFirstUse);
   const notOffered = all.filter(({ isNotOffered }) => isNotOffered);
   const main = html`<p>A definition that differs from its pin is hidden and refused until it is approved in the lock file or restored by its upstream. Until then no caller can use it, so no immediate action is required.</p>
 ${unlisted === 0 ? undefined : html`<p class="panel error">${countOf(unlisted, 'further definition')} ${unlisted === 1 ? 'is' : 'are'} not listed here. <code>sallyport pin diff</code> lists them all.</p>`}
-${items.length === 0 ? html`<p>Everything is as pinned.</p>` : itemsTable(items)}
-${trusted.length === 0 ? undefined : html`<h2>Trusted on first use</h2><p>These were in the first listing of their upstream, and nobody has approved them. What is added or changed later is not trusted.</p>${itemsTable(trusted)}`}
-${notOffered.length === 0 ? undefined : html`<h2>Approved and not offered</h2><p>The gateway is offered other forms of these. They stay approved: they may be for other callers, or the upstream may go back to them. The guide says how such an approval ends.</p>${itemsTable(notOffered)}`}`;
+${items.length === 0 ? html`<p>Everything is as pinned.</p>` : itemsTable(items, rows)}
+${trusted.length === 0 ? undefined : html`<h2>Trusted on first use</h2><p>These were in the first listing of their upstream, and nobody has approved them. What is added or changed later is not trusted.</p>${itemsTable(trusted, rows)}`}
+${notOffered.length === 0 ? undefined : html`<h2>Approved and not offered</h2><p>The gateway is offered other forms of these. They stay approved: they may be for other callers, or the upstream may go back to them. The guide says how such an approval ends.</p>${itemsTable(notOffered, rows)}`}`;
   return page('Drift and pending', main, { frame, current: '/drift' });
 }
 
@@ -127,20 +146,41 @@ function isListedApart({ isFirstUse, isNotOffered }: ReviewItem): boolean {
   return isFirstUse || isNotOffered;
 }
 
-function itemsTable(items: readonly ReviewItem[]): Html {
-  const rows = items
-    .slice(0, MAX_ITEMS)
-    .map((item) => [
-      html`<a href="/drift/${item.id}">${foreignName(item.name)}</a>`,
-      item.upstream,
-      item.kind,
-      html`${stateText(item.state)}${item.isPending && item.state !== 'pending' ? ', pending' : undefined}`,
-      item.changes.join(', ') || '–',
-    ]);
-  const rest = items.length - MAX_ITEMS;
-  const columns = ['Definition', 'Upstream', 'Kind', 'State', 'What changed'];
-  const more = rest > 0 ? `, of which the first ${MAX_ITEMS} are shown` : '';
-  return rowsTable(`${countOf(items.length, 'definition')}${more}.`, columns, rows);
+/** What is riskiest first, where the rows say what that is. */
+function itemsTable(all: readonly ReviewItem[], rows: Rows): Html {
+  const items = sortItems(all, rows).slice(0, MAX_ITEMS);
+  const hasRows = items.some(({ id }) => rows.has(id));
+  const cells = items.map((item) => [
+    html`<a href="/drift/${item.id}">${foreignName(item.name)}</a>`,
+    item.upstream,
+    item.kind,
+    html`${stateText(item.state)}${item.isPending && item.state !== 'pending' ? ', pending' : undefined}`,
+    item.changes.join(', ') || '–',
+    ...(hasRows ? rowCells(rows.get(item.id)) : []),
+  ]);
+  const columns = ['Definition', 'Upstream', 'Kind', 'State', 'What changed', ...(hasRows ? ROW_COLUMNS : [])];
+  const more = all.length > MAX_ITEMS ? `, of which the first ${MAX_ITEMS} are shown` : '';
+  return rowsTable(`${countOf(all.length, 'definition')}${more}.`, columns, cells);
+}
+
+const ROW_COLUMNS = ['Effect', 'Free text', 'Findings', 'Size'];
+
+function rowCells(found: TableRow | undefined): readonly string[] {
+  if (found === undefined) return ROW_COLUMNS.map(() => '–');
+  const [effect = '', text = '', findings = '', size = ''] = cellsOf(found.row);
+  const contradicted = found.row.contradiction === undefined ? '' : ', contradicted';
+  return [`${effect}${contradicted}`, text, found.areFindingsKnown ? findings : 'not known', size];
+}
+
+function sortItems(items: readonly ReviewItem[], rows: Rows): readonly ReviewItem[] {
+  const byRow = new Map(
+    items.flatMap((item) => {
+      const found = rows.get(item.id);
+      return found === undefined ? [] : [[found.row, item] as const];
+    }),
+  );
+  const sorted = sortForReview([...byRow.keys()]).flatMap((row) => byRow.get(row) ?? []);
+  return [...sorted, ...items.filter(({ id }) => !rows.has(id))];
 }
 
 /** The guide as it is installed with this version, so that it is read where nothing else can be reached. */
@@ -169,11 +209,25 @@ export function driftDetailPage(detail: ReviewDetail, frame: Frame): PlainRespon
     ['Pinned', digestText(before)],
     ['Offered', digestText(after)],
     ['A client sees', clientSees],
+    ...(mayReview && detail.row !== undefined ? rowFacts(detail.row) : []),
   ];
   const main = html`<dl class="facts">${facts.map(([label, value]) => html`<dt>${label}</dt><dd>${value}</dd>`)}</dl>
 ${mayReview ? reviewSections(detail, frame) : html`<p class="panel">Definitions and the commands to approve them are shown to reviewers. ${findings.length === 0 ? undefined : `The scan has ${countOf(findings.length, 'finding')}.`}</p>`}
 <p><a class="button" href="/drift">All definitions</a></p>`;
   return page(`${upstream}: ${foreign(name, 100)}`, main, { frame, current: '/drift' });
+}
+
+function rowFacts(row: ReviewRow): readonly (readonly [string, Html | string])[] {
+  const { effect, because, contradiction, notes } = row;
+  const [, text = '', , size = ''] = cellsOf(row);
+  const why = because === undefined ? '' : `, by ${foreign(because)}`;
+  return [
+    ...(effect === undefined ? [] : [['Effect', `${effect}${why}`] as const]),
+    ...(contradiction === undefined ? [] : [['Contradiction', foreign(contradiction)] as const]),
+    ['Free-text inputs', text],
+    ['Size', `${size} characters`],
+    ...(notes.length === 0 ? [] : [['Notes', notes.join('; ')] as const]),
+  ];
 }
 
 function changesText(changes: readonly string[]): string {

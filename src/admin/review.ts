@@ -36,13 +36,14 @@ import {
   writeLock,
 } from '../pins/lock.js';
 import { formsNotOffered, type ItemDifference, isInformational } from '../pins/lock-differences.js';
+import { type ReviewRow, reviewRow } from '../pins/review-table.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
 import { presentationOf } from '../policy/presentation.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { isShownAsIs } from '../text/escaping.js';
 import type { Runtimes, UpstreamRuntime } from '../upstream/runtimes.js';
 import type { DefinitionTasks } from '../work/inspection.js';
-import { type ReviewDetail, type ReviewItem, type ReviewPort, reviewCommands } from './review-pages.js';
+import { type ReviewDetail, type ReviewItem, type ReviewPort, reviewCommands, type TableRow } from './review-pages.js';
 
 /** What is read of a configuration version; the exceptions and the deployment go to the comparison as they are. */
 type Version = {
@@ -125,10 +126,23 @@ export function createReview(sources: ReviewSources): ReviewPort {
     return found;
   }
 
+  /** Made once for what is cached: a scan that does not finish is not tried again at every look. */
+  const tables = new WeakMap<Cached, Promise<Table>>();
+  function tableOf(runtime: UpstreamRuntime): Promise<Table> {
+    const cached = cachedOf(runtime);
+    const table = tables.get(cached) ?? makeTable(cached, runtime, sources).catch(() => []);
+    tables.set(cached, table);
+    return table;
+  }
+
   const all = (): readonly Entry[] => [...runtimes.all()].flatMap(entriesOf);
 
   return {
     items: () => all().map(({ item }) => item),
+    async rows() {
+      const tables = await Promise.all([...runtimes.all()].map(tableOf));
+      return new Map(tables.flat());
+    },
     unlisted: () => [...runtimes.all()].reduce((sum, one) => sum + cachedOf(one).unlisted, 0),
     async detail(id) {
       const entry = all().find(({ item }) => item.id === id);
@@ -286,6 +300,60 @@ function stateOf(catalog: Catalog, kind: string, name: string): string {
   return isPinKind(kind) ? catalog.statusOf(kind, name).state : 'changed';
 }
 
+type Table = readonly (readonly [id: string, TableRow])[];
+
+/** Longer definitions have no row: it is read between two requests. */
+const MAX_ROW_CHARACTERS = 16 * 1024;
+/** Of one upstream. */
+const MAX_ROWS = 500;
+
+async function makeTable(
+  { entries, version }: Pick<Cached, 'entries' | 'version'>,
+  runtime: UpstreamRuntime,
+  sources: ReviewSources,
+): Promise<Table> {
+  const shown = entries.filter(isReadable).slice(0, MAX_ROWS);
+  if (shown.length === 0) return [];
+  const findings = await findInAll(runtime, version, sources);
+  return shown.flatMap((entry) => {
+    const row = rowOf(entry, findings ?? []);
+    return row === undefined ? [] : [[entry.item.id, { row, areFindingsKnown: findings !== undefined }] as const];
+  });
+}
+
+function isReadable({ offered }: Entry): boolean {
+  return offered !== undefined && measure(offered, MAX_ROW_CHARACTERS) <= MAX_ROW_CHARACTERS;
+}
+
+function rowOf(entry: Entry, findings: readonly DefinitionFinding[]): ReviewRow | undefined {
+  const { item, offered } = entry;
+  const { kind, name, before, after, changes, shownAs } = item;
+  if (offered === undefined || kind === 'server' || !isReadable(entry)) return undefined;
+  const pin = { kind: kind as PinnedKind, name, digest: after ?? '' };
+  const own = findings.filter((one) => isAbout(one, pin));
+  const isChanged = before !== undefined && before !== after;
+  return reviewRow({ ...pin, definition: offered, findings: own, shownAs, isChanged, changes });
+}
+
+/** What the scan finds in all that an upstream offers and nobody has approved; `undefined` if that is too long. */
+async function findInAll(
+  runtime: UpstreamRuntime,
+  version: Version,
+  ports: Pick<ReviewSources, 'definitions' | 'now'>,
+): Promise<readonly DefinitionFinding[] | undefined> {
+  const { name: upstream } = runtime.settings;
+  const held = offeredLock(version.locks.get(upstream), runtime, upstream);
+  if (held === undefined) return undefined;
+  const pending = pendingOf(held);
+  const scanned = JSON.stringify(definitionsToScan(held, pending));
+  if (scanned.length > MAX_SIBLING_CHARACTERS) return undefined;
+  const [found, shadowing] = await Promise.all([
+    ports.definitions('scan', scanned, upstream),
+    findShadowing(upstream, pending, definitionsOf(held), version, ports),
+  ]);
+  return found === undefined || shadowing.unfinished.length > 0 ? undefined : [...found, ...shadowing.findings];
+}
+
 async function detailOf(entry: Entry, version: Version, catalog: Catalog, sources: ReviewSources): Promise<Made> {
   const { item, old, offered } = entry;
   const lock = version.locks.get(item.upstream);
@@ -306,6 +374,7 @@ async function detailOf(entry: Entry, version: Version, catalog: Catalog, source
       hasDigest: item.after !== NO_DIGEST,
     }),
     patch: patchOf(entry, lock, version),
+    row: rowOf(entry, findings),
   };
   return { detail, isFinal: isFinal && comparison !== undefined };
 }
@@ -420,7 +489,7 @@ async function findInItem(
   const { scanned: together, all, isAlone } = siblingsOf(own, after, held);
   const [scanned, shadowing] = await Promise.all([
     ports.definitions('scan', together, upstream),
-    findShadowing(upstream, own, all, version, ports),
+    findShadowing(upstream, [own], all, version, ports),
   ]);
   const isOwn = (finding: DefinitionFinding): boolean => isAbout(finding, own);
   const unfinished = [
@@ -474,7 +543,7 @@ function definitionsText(lock: Lock): string {
 
 async function findShadowing(
   upstream: string,
-  { kind, name }: PinName,
+  asked: readonly PinName[],
   definitions: readonly PinName[],
   { settings, locks, shadowing: exceptions, deployment }: Version,
   { definitions: run, now }: Pick<ReviewSources, 'definitions' | 'now'>,
@@ -486,7 +555,7 @@ async function findShadowing(
   if (length > MAX_OTHERS_CHARACTERS) return { findings: [], unfinished: [OTHERS_TOO_LONG] };
   const given = JSON.stringify({
     own: { upstream, definitions },
-    asked: [{ kind, name }],
+    asked: asked.map(({ kind, name }) => ({ kind, name })),
     exceptions,
     deployment,
     today: new Date(now()).toISOString().slice(0, 10),

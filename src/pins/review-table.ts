@@ -56,6 +56,22 @@ export function reviewRow({ definition, shownAs, findings, ...subject }: ReviewS
   };
 }
 
+/** What each row says, in the order of the columns. */
+export function cellsOf(row: ReviewRow): readonly string[] {
+  const { kind, effect, freeText, size, isChanged } = row;
+  const text = freeText === 0 ? '-' : String(freeText);
+  return [effect ?? kind, text, findingsIn(row), sizeText(size), isChanged ? 'changed' : 'new'];
+}
+
+function findingsIn({ findings: { block, review } }: ReviewRow): string {
+  if (block > 0) return `${block} block`;
+  return review > 0 ? `${review} review` : '-';
+}
+
+function sizeText(characters: number): string {
+  return characters < 1_000 ? String(characters) : `${(characters / 1_000).toFixed(1)}k`;
+}
+
 /** Findings first, then what changed since its approval, then what writes, then what takes most free text. */
 export function sortForReview<Row extends ReviewRow>(rows: readonly Row[]): readonly Row[] {
   return [...rows].sort((one, other) => {

@@ -3,6 +3,7 @@
 // them. An approval is of the digests that the lock file showed when the command began, and each is refused if its
 // definition has changed since, in the file or at the upstream. docs/reference/lock-files.md#approvals.
 
+import type { Outline } from '../../config/load.js';
 import type { UpstreamSettings } from '../../config/settings.js';
 import { type DefinitionFinding, isAbout } from '../../inspection/definitions/scan.js';
 import { isAboutUpstream } from '../../inspection/definitions/shadowing.js';
@@ -23,6 +24,8 @@ import {
 import type { PinnedKind } from '../../pins/digest.js';
 import type { Observed } from '../../pins/last-seen.js';
 import { type Approval, approvedVersions, type Lock, PIN_KINDS, versionsOf } from '../../pins/lock.js';
+import { reviewRow } from '../../pins/review-table.js';
+import { presentationOf, shownName } from '../../policy/presentation.js';
 import { escapeForTerminal, toVisibleJson } from '../../text/escaping.js';
 import { type CliIo, commandLine, didYouMean, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED, fail } from '../program.js';
 import {
@@ -48,6 +51,7 @@ import {
   scanPins,
   schemaErrorsIn,
 } from './lock-files.js';
+import { notesText, shownAsText } from './review-table.js';
 
 /** Kinds by which a command may name an item. */
 export const NAMED_KINDS: readonly PinnedKind[] = [...PIN_KINDS, 'instructions'];
@@ -141,7 +145,7 @@ export async function runPinApprove(options: PinApproveOptions, io: CliIo, ports
     return fail(`${upstream} has no lock file; run: ${fetchLine}`, EXIT_FAILED, io);
   }
   // Without the secrets, the lock file alone decides.
-  const { settings: gateway } = readGateway(options.config, io, ports, 'read');
+  const { settings: gateway, outline: shape } = readGateway(options.config, io, ports, 'read');
   const settings = gateway?.upstreams.get(upstream);
   const observed = gateway && settings && (await observeTarget({ settings, gateway }, io, ports));
   if (observed === undefined) io.stderr('note: the lock file alone was asked\n');
@@ -162,7 +166,8 @@ export async function runPinApprove(options: PinApproveOptions, io: CliIo, ports
   if (changed === undefined) return EXIT_UNCHECKED;
   printEarlier(upstream, changed.outcome, observed, io);
   printApprovedErrors(upstream, changed.outcome, written, settings, io);
-  printApproved(options, selection, changed.outcome, fetchLine, io);
+  printApproved(options, selection, changed.outcome, { fetchLine, nameOf: namesAt(upstream, shape) }, io);
+  printLacking(options, changed.outcome, written, io);
   if (changed.isChanged) printSignNext(upstream, signing, options.config, io);
   return changed.outcome.refused.length === 0 ? EXIT_FINE : EXIT_FAILED;
 }
@@ -465,7 +470,7 @@ function printApproved(
   { upstream, json, config }: PinApproveOptions,
   { notes }: Extract<Selection, { ok: true }>,
   outcome: Approved,
-  fetchLine: string,
+  { fetchLine, nameOf }: { readonly fetchLine: string; readonly nameOf: (pin: PinName) => string },
   io: CliIo,
 ): void {
   const { kept: _, ...shown } = outcome;
@@ -482,11 +487,31 @@ function printApproved(
   }
   for (const one of approved) {
     io.stdout(`approved ${upstream} ${pinLabel(one)} ${digestText(one.digest)}\n`);
+    io.stdout(shownAsText(one.name, nameOf(one)));
   }
   const listed = pending.slice(0, MAX_LISTED).map(pinLabel).join(', ');
   const more = pending.length > MAX_LISTED ? `, and ${pending.length - MAX_LISTED} more` : '';
   const left = pending.length === 0 ? 'none' : `${pending.length}`;
   io.stdout(`${upstream}: ${approved.length} approved, ${left} left pending${listed && `: ${listed}${more}`}\n`);
+}
+
+/** By which name clients know an item. */
+function namesAt(upstream: string, outline: Outline | undefined): (pin: PinName) => string {
+  const presentation = presentationOf(outline?.upstreams.find(({ name }) => name === upstream)?.tools ?? {});
+  return ({ kind, name }) => (kind === 'tool' ? shownName(presentation, name) : name);
+}
+
+/** What is now approved and lacks something that a reader of it would want: by name where they are few. */
+function printLacking({ json }: PinOptions, { approved }: Approved, lock: Lock | undefined, io: CliIo): void {
+  if (json === true) return;
+  const rows = approved.flatMap((pin) => {
+    const version = versionsOf(pinOf(lock, pin)).find(({ sha256 }) => sha256 === pin.digest);
+    const subject = { ...pin, isChanged: false, changes: [], findings: [] };
+    return version === undefined ? [] : [reviewRow({ ...subject, definition: version.definition })];
+  });
+  const lacking = rows.filter(({ notes }) => notes.length > 0);
+  if (lacking.length > MAX_LISTED) io.stderr(`${notesText(lacking).join('\n')}\n`);
+  else for (const row of lacking) io.stderr(`note: ${pinLabel(row)}: ${row.notes.join('; ')}\n`);
 }
 
 /** Notes which of several earlier approvals end, and which stay because the upstream could not be asked. */

@@ -52,7 +52,7 @@ import {
   scanPins,
   schemaErrorsIn,
 } from './lock-files.js';
-import { reviewTableText } from './review-table.js';
+import { reviewTableText, shownAsText } from './review-table.js';
 
 export type PinDiffOptions = PinOptions & {
   /** Every definition and field in full in place of the table. */
@@ -316,19 +316,27 @@ function printTable(found: Found, config: string, io: CliIo): void {
   io.stderr(`Every definition in full: ${line}\n`);
 }
 
+/** The name by which clients know what has a row, where that is another. */
+function nameIn({ review }: Found, { kind, name }: Pick<ReviewRow, 'kind' | 'name'>): string | undefined {
+  return review.find((row) => row.kind === kind && row.name === name)?.shownAs;
+}
+
 /** Every difference and every pending definition in full. */
 function printDetails(found: Found, io: CliIo): void {
   const { upstream, differences, pending, lock } = found;
   const isPending = (digest: string | undefined) => pending.some((one) => one.digest === digest);
   for (const difference of differences) {
     io.stdout(differenceText(upstream, difference, isPending(difference.after)));
+    io.stdout(shownAsText(difference.name, nameIn(found, difference)));
   }
   const isShown = (one: PinDigest) => differences.some(({ after }) => after === one.digest);
   for (const one of pending.filter((candidate) => !isShown(candidate))) {
     const pin = pinOf(lock, one);
     const after = versionsOf(pin).find(({ sha256 }) => sha256 === one.digest);
     const [before] = approvedVersions(pin);
-    if (after !== undefined) io.stdout(pendingText(upstream, one, before, after));
+    if (after === undefined) continue;
+    io.stdout(pendingText(upstream, one, before, after));
+    io.stdout(shownAsText(one.name, nameIn(found, one)));
   }
   printNotOffered(found, io);
   printFirstUse(found, true, io);

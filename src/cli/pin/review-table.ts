@@ -1,7 +1,7 @@
 // The table of what is to be reviewed as a terminal shows it, in 80 columns: a row for each definition, and below it what
 // a reader must not miss. Everything from an upstream is escaped. docs/guides/reviewing-drift.md.
 
-import type { ReviewRow } from '../../pins/review-table.js';
+import { cellsOf, type ReviewRow } from '../../pins/review-table.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import { countOf, wrapText } from '../../text/wording.js';
 import { digestText } from './lock-files.js';
@@ -33,46 +33,44 @@ function rowLine(row: ReviewRow, width: number): string {
   return [...wrapText(name, ''), lineOf('', cells, width)].join('\n');
 }
 
-/** What each row says, in the order of the columns. */
-export function cellsOf(row: ReviewRow): readonly string[] {
-  const { kind, effect, freeText, size, isChanged } = row;
-  const text = freeText === 0 ? '-' : String(freeText);
-  return [effect ?? kind, text, findingsIn(row), sizeText(size), isChanged ? 'changed' : 'new'];
-}
-
 function lineOf(name: string, cells: readonly string[], width: number): string {
   const padded = cells.map((cell, at) => cell.padEnd(COLUMNS[at] ?? 0));
   return [name.padEnd(width), ...padded].join('  ').trimEnd();
 }
 
-function findingsIn({ findings: { block, review } }: ReviewRow): string {
-  if (block > 0) return `${block} block`;
-  return review > 0 ? `${review} review` : '-';
-}
-
-function sizeText(characters: number): string {
-  return characters < 1_000 ? String(characters) : `${(characters / 1_000).toFixed(1)}k`;
-}
-
 function remarksOn({ shownAs, contradiction, isChanged, changes, digest }: ReviewRow): string[] {
   return [
     ...(contradiction === undefined ? [] : wrapText(`contradiction: ${escapeForTerminal(contradiction)}`)),
-    ...(shownAs === undefined ? [] : wrapText(`clients know it as ${escapeForTerminal(shownAs)}`)),
+    ...(shownAs === undefined ? [] : shownLines(shownAs)),
     ...(isChanged && changes.length > 0 ? wrapText(`changed: ${changes.join(', ')}`) : []),
     ...(isChanged ? [`  -> ${digestText(digest)}`] : []),
   ];
 }
 
-/** What the rows have in common, in lines of 80 columns. */
-function summaryOf(rows: readonly ReviewRow[]): readonly string[] {
+function shownLines(shownAs: string): readonly string[] {
+  return wrapText(`clients know it as ${escapeForTerminal(shownAs)}`);
+}
+
+/** The line below a tool that clients know by another name. */
+export function shownAsText(name: string, shownAs: string | undefined): string {
+  return shownAs === undefined || shownAs === name ? '' : `${shownLines(shownAs).join('\n')}\n`;
+}
+
+/** What the definitions lack and what is unusual about them, in lines of 80 columns; none if nothing is. */
+export function notesText(rows: readonly Pick<ReviewRow, 'notes'>[]): readonly string[] {
   const notes = new Map<string, number>();
   for (const note of rows.flatMap((row) => row.notes)) {
     const what = /parameters?$/.test(note) ? 'many parameters' : note.replace(/^\d+ parameters? /, 'parameters ');
     notes.set(what, (notes.get(what) ?? 0) + 1);
   }
   const listed = [...notes].map(([what, count]) => `${count} ${what}`);
+  return listed.length === 0 ? [] : wrapText(`notes: ${listed.join('; ')}`, '');
+}
+
+/** What the rows have in common, in lines of 80 columns. */
+function summaryOf(rows: readonly ReviewRow[]): readonly string[] {
   const writing = rows.filter(({ effect }) => effect === 'writes').length;
   const unclear = rows.filter(({ effect }) => effect === 'unclear').length;
   const counts = `${countOf(rows.length, 'definition')}: ${writing} writing, ${unclear} unclear`;
-  return [...wrapText(counts, ''), ...(listed.length === 0 ? [] : wrapText(`notes: ${listed.join('; ')}`, ''))];
+  return [...wrapText(counts, ''), ...notesText(rows)];
 }

@@ -83,7 +83,7 @@ beforeEach(async () => {
       onAccess: (access) => accesses.push(access),
       sessions: createSessions(sessionPorts),
       upstreams: () => [],
-      review: { items: () => [], unlisted: () => 0, detail: async () => undefined },
+      review: { items: () => [], rows: async () => new Map(), unlisted: () => 0, detail: async () => undefined },
       decisions: () => [],
       explain: () => undefined,
       guide: () => undefined,

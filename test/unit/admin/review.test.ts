@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { createReview } from '../../../src/admin/review.js';
-import { alertOf } from '../../../src/admin/review-pages.js';
+import { alertOf, driftPage } from '../../../src/admin/review-pages.js';
 import type { Version } from '../../../src/gateway/config-version.js';
 import type { DefinitionFinding } from '../../../src/inspection/definitions/scan.js';
 import { type DefinitionTask, runDefinitionTask } from '../../../src/inspection/jobs.js';
@@ -147,6 +147,43 @@ describe('[CON-02] an approved form that is not offered', () => {
       { name: 'get_issue', isNotOffered: true, before: variant.sha256, after: undefined },
     ]);
     expect(alertOf(review.items())).toBeUndefined();
+  });
+});
+
+describe('[CON-02] the table that opens a review', () => {
+  const frame = { subject: 'rita', roles: ['reviewer'], formToken: 'x', alert: undefined };
+
+  it('says what each definition does and what was found in it, and is made once', async () => {
+    const { review, scanned, answers, id } = reviewOf();
+    const rows = await review.rows();
+    expect(rows.get(id)).toMatchObject({
+      row: { name: 'get_issue', effect: 'reads', isChanged: true, findings: { block: 1, review: 0, note: 0 } },
+      areFindingsKnown: true,
+    });
+    expect(await review.rows()).toEqual(rows);
+    expect(scanned).toHaveLength(1);
+    expect((await review.detail(id))?.row).toMatchObject({ effect: 'reads', findings: { block: 1 } });
+    const { body } = driftPage(review.items(), frame, 0, rows);
+    expect(body).toMatch(
+      /<td data-label="Effect">reads<\/td><td data-label="Free text">1<\/td><td data-label="Findings">1 block<\/td>/,
+    );
+    answers.length = 0;
+  });
+
+  it('begins with what is riskiest, and says where findings are not known', async () => {
+    const pins = [pinOf(toolOf('list_issues'), 'pending'), pinOf(toolOf('delete_issue'), 'pending')];
+    const { review, answers } = reviewOf(toolOf('get_issue'), pins);
+    answers.push(undefined);
+    const rows = await review.rows();
+    const { body } = driftPage(review.items(), frame, 0, rows);
+    const shown = [...String(body).matchAll(/<code>(\w+_issues?)<\/code>/g)].map(([, name]) => name);
+    expect(shown[0]).toBe('delete_issue');
+    expect(body).toContain('<td data-label="Findings">not known</td>');
+  });
+
+  it('has no row for what is too long to be read between two requests', async () => {
+    const { review } = reviewOf(toolOf('get_issue', { description: 'x'.repeat(20_000) }));
+    expect((await review.rows()).size).toBe(0);
   });
 });
 

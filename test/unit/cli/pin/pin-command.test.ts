@@ -195,6 +195,17 @@ describe('[L-72] pin approve and block', () => {
     expect(statuses(text)).toEqual(['approved']);
   });
 
+  it('notes what the definition lacks, and says by which name clients know it', async () => {
+    const gateway = GOOD.replace('[corp]\n', '[corp]\n    tools: {get_issue: {name: issue}}\n');
+    const { out, err } = await run(approve, { lock: WAITING, offers: OFFERS_OTHER, gateway });
+    expect(out).toContain(`sha256:${digestOf(OTHER)}\n  clients know it as issue\n`);
+    expect(err).toMatch(/^note: tool get_issue: no title; .*no outputSchema/m);
+    const json = await run(`${approve} --json`, { lock: WAITING, offers: OFFERS_OTHER, gateway });
+    expect([JSON.parse(json.out).approved.length, json.err]).toEqual([1, '']);
+    const details = await run('diff --details', { lock: APPROVED, offers: OFFERS_OTHER, gateway });
+    expect(details.out).toContain('  clients know it as issue\n');
+  });
+
   it('refuses a definition that has moved on', async () => {
     const { code, err, text } = await run(approve, { lock: WAITING, offers: OFFERS_TOOL });
     expect(code).toBe(1);
@@ -286,7 +297,8 @@ describe('[L-73] pin approve of what is pending', () => {
   it('takes all of it, or of one kind, and the counts add up', async () => {
     const lock = await fetchedLock(offers);
     const all = await run('approve github --all --by alex', { lock, offers });
-    expect([all.code, all.err, pendingIn(all.text)]).toEqual([0, '', []]);
+    expect([all.code, pendingIn(all.text)]).toEqual([0, []]);
+    expect(all.err).toMatch(/^(?:note: tool \w+: no title; no outputSchema; 1 parameter without a description\n){2}$/);
     expect(all.out).toContain('github: 4 approved, none left pending\n');
     const prompts = await run('approve github --all --kind prompt --by alex', { lock, offers });
     expect(prompts.out).toContain(
@@ -426,11 +438,14 @@ describe('[L-73] pin approve of what is pending', () => {
   it('is by whom git names, which is said, where nobody is named', async () => {
     const given = { lock: CLEAN_WAITING, offers: OFFERS_CLEAN, git: 'Kim <kim@example.com>' };
     const { code, err, text } = await run('approve github --all', given);
-    expect([code, err]).toEqual([0, 'note: by Kim <kim@example.com>, as git is configured; --by names another\n']);
+    expect([code, err]).toEqual([
+      0,
+      expect.stringContaining('note: by Kim <kim@example.com>, as git is configured; --by names another\n'),
+    ]);
     const pin = readLock(FILE, text ?? '').lock?.pins.tool.get('get_issue');
     expect(pin?.approval?.by).toBe('Kim <kim@example.com>');
     const named = await run('approve github --all --by alex', given);
-    expect([named.err, named.text?.includes('by: alex')]).toEqual(['', true]);
+    expect([named.err.includes('as git is configured'), named.text?.includes('by: alex')]).toEqual([false, true]);
   });
 
   it('records who blocks and why, and blocks without a name too', async () => {

@@ -165,7 +165,11 @@ describe('[L-76] the same server under two names', () => {
 
   it('is approved without a finding where the gateway file declares it', async () => {
     for (const line of ['fetch github --approve --by alex', 'approve github --all --by alex']) {
-      expect(await twin(line, DECLARED)).toMatchObject({ code: 0, err: '', status: 'approved' });
+      expect(await twin(line, DECLARED)).toMatchObject({
+        code: 0,
+        err: expect.not.stringContaining('shadowing'),
+        status: 'approved',
+      });
     }
     expect((await twin('fetch github --json', DECLARED)).out).toContain('"tier": "note"');
   });
