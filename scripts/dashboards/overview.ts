@@ -1,6 +1,6 @@
 // The dashboard that is looked at first: traffic, verdicts, latency and errors.
 
-import { type DashboardSpec, quantiles } from './panels.js';
+import { type DashboardSpec, DEGRADED_CONTROLS, quantiles } from './panels.js';
 
 /** Refusals because the gateway, or something that it needs, fails: those of the alert SallyportCallsFail. */
 const FAILURES = 'audit-unavailable|internal|keys-unavailable|overloaded|pins-stale|policy-error|store-unavailable';
@@ -68,16 +68,7 @@ export const OVERVIEW: DashboardSpec = {
             [10, 'red'],
           ],
         },
-        {
-          kind: 'stat',
-          title: 'Degraded controls',
-          unit: 'short',
-          expr: 'sum(sallyport_controls{own, state="degraded"})',
-          colors: [
-            [null, 'green'],
-            [1, 'yellow'],
-          ],
-        },
+        DEGRADED_CONTROLS,
       ],
     },
     {
@@ -152,13 +143,14 @@ export const OVERVIEW: DashboardSpec = {
         {
           kind: 'series',
           title: 'Sessions by revision of MCP',
-          description: 'Those that the gateways have served within the last five minutes.',
+          description:
+            'Those that the replica with the most has served within the last five minutes: a session that several replicas have served counts at each.',
           unit: 'short',
           width: 12,
           isStepped: true,
           queries: [
             {
-              expr: 'sum by (mcp_protocol_version) (sallyport_sessions{own})',
+              expr: 'max by (mcp_protocol_version) (sallyport_sessions{own})',
               legend: '{{mcp_protocol_version}}',
             },
           ],

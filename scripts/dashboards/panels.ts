@@ -106,6 +106,18 @@ export type DashboardSpec = {
   readonly rows: readonly RowSpec[];
 };
 
+/** Stands in the first row of every dashboard on which somebody looks for what is wrong. */
+export const DEGRADED_CONTROLS: StatPanel = {
+  kind: 'stat',
+  title: 'Degraded controls',
+  unit: 'short',
+  expr: 'sum(sallyport_controls{own, state="degraded"})',
+  colors: [
+    [null, 'green'],
+    [1, 'yellow'],
+  ],
+};
+
 const OWN = 'job=~"$job", instance=~"$instance"';
 const AT = `${OWN}, upstream=~"$upstream"`;
 

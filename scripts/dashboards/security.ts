@@ -1,6 +1,6 @@
 // The dashboard of what the gateway refuses and finds: refusals by reason, definitions, content, approvals and controls.
 
-import type { DashboardSpec } from './panels.js';
+import { type DashboardSpec, DEGRADED_CONTROLS } from './panels.js';
 
 export const SECURITY: DashboardSpec = {
   uid: 'sallyport-security',
@@ -56,16 +56,7 @@ export const SECURITY: DashboardSpec = {
             [1, 'yellow'],
           ],
         },
-        {
-          kind: 'stat',
-          title: 'Degraded controls',
-          unit: 'short',
-          expr: 'sum(sallyport_controls{own, state="degraded"})',
-          colors: [
-            [null, 'green'],
-            [1, 'yellow'],
-          ],
-        },
+        DEGRADED_CONTROLS,
       ],
     },
     {

@@ -134,7 +134,7 @@ const DURABLE = Promise.resolve(true);
 /** A decision and an outcome. */
 const EVENTS_PER_REQUEST = 2;
 
-function sinkNames(settings: AuditSettings): readonly string[] {
+export function sinkNames(settings: Pick<AuditSettings, 'sinks'>): readonly string[] {
   const counts = new Map<string, number>();
   return settings.sinks.map(({ type }) => {
     const count = (counts.get(type) ?? 0) + 1;

@@ -23,7 +23,7 @@ type GaugeSources = {
 const MS_PER_SECOND = 1000;
 
 /** Every certificate that the configuration names. */
-function certificatesOf({ listeners, upstreams, audit }: Settings): readonly NamedPem[] {
+function certificatesOf({ listeners, admin, upstreams, audit, webhooks, tracing }: Settings): readonly NamedPem[] {
   const ofListener = (name: string, tls: TlsSettings | undefined): readonly NamedPem[] => [
     { use: 'listener', name, pem: tls?.cert },
     { use: 'listener-ca', name, pem: tls?.clientCa },
@@ -34,8 +34,11 @@ function certificatesOf({ listeners, upstreams, audit }: Settings): readonly Nam
   ];
   return [
     ...Object.entries(listeners).flatMap(([name, { tls }]) => ofListener(name, tls)),
+    ...ofListener('admin', admin?.listener.tls),
     ...[...upstreams.values()].flatMap(({ name, tls }) => ofClient('upstream', name, tls)),
     ...audit.deliveries.flatMap(({ name, tls }) => ofClient('audit-delivery', name, tls)),
+    ...webhooks.map(({ name, ca }) => ({ use: 'webhook-ca', name, pem: ca })),
+    { use: 'tracing-ca', name: 'otlp', pem: tracing?.otlp.ca },
   ];
 }
 

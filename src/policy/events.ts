@@ -19,7 +19,7 @@ type Item = AtUpstream & { readonly kind: string; readonly name: string };
  * `undefined` if this one is only counted itself, and is not logged then.
  */
 type Recorded = { readonly suppressed: number | undefined };
-type Names = { has(name: string): boolean };
+type Names = { has(name: string): boolean; keys(): Iterable<string> };
 /** How long something took that the gateway waited for. `error`: one of few types; empty if it succeeded. */
 export type Measured = { readonly durationMs: number; readonly error: string };
 /** `oldestMs`: how long the oldest has waited; 0 if none waits. */

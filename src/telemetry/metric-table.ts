@@ -50,7 +50,7 @@ export const METRICS = {
   },
   sallyport_sessions: {
     kind: 'gauge',
-    help: 'Sessions of clients that this replica has served within the last five minutes, by their revision; that of HTTP+SSE is 2024-11-05. The session of an endpoint counts once.',
+    help: 'Sessions of clients that this replica has served within the last five minutes, by their revision; that of HTTP+SSE is 2024-11-05. The session of an endpoint counts once. Where replicas share their state, one session counts at each that has served it: take `max` or `avg` over them, since a sum counts it twice.',
     labels: ['mcp_protocol_version'],
   },
   sallyport_overhead_seconds: {
@@ -153,7 +153,7 @@ export const METRICS = {
   },
   sallyport_certificate_expiry_timestamp_seconds: {
     kind: 'gauge',
-    help: 'Time at which the first certificate of a file expires, by use (`listener`, `upstream` and `audit-delivery` for what the gateway presents; with `-ca` for the authorities that it trusts there) and by the name of the listener, upstream or sink.',
+    help: 'Time at which the first certificate of a file expires, by use (`listener`, `upstream` and `audit-delivery` for what the gateway presents; with `-ca` for the authorities that it trusts there, also `webhook-ca` and `tracing-ca`) and by the name of the listener, upstream, sink or webhook.',
     labels: ['use', 'name'],
   },
   sallyport_config_reloads_total: {

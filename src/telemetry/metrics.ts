@@ -3,7 +3,7 @@
 // series. Never throws while a request is handled.
 
 import { collectDefaultMetrics, Registry } from 'prom-client';
-import type { AuditMeters } from '../audit/audit.js';
+import { type AuditMeters, sinkNames } from '../audit/audit.js';
 import type { Settings } from '../config/settings.js';
 import { type ApprovalParty, openParties } from '../policy/approval.js';
 import type { ControlState, GatewayEvents, Listeners } from '../policy/events.js';
@@ -31,8 +31,15 @@ type Series = { readonly write: Write; values(): readonly Value[] };
 type Family = {
   /** Writes to the series of these label values. */
   write(value: number, ...labels: readonly string[]): void;
+  /**
+   * Makes the series known at 0, so that its first increment is seen as one. Beyond half of the cap it is left out: room is
+   * for what happens.
+   */
+  begin(...labels: readonly string[]): void;
   /** Removes all series, for gauges whose labels are facts that change. */
   clear(): void;
+  /** Removes the series whose first label is not kept. */
+  retain(isKept: (first: string) => boolean): void;
   /** What was written so far. */
   values(): readonly Value[];
 };
@@ -130,7 +137,13 @@ export function createFamily(name: string, row: MetricRow, registry: Registry, m
   registry.registerMetric(metric as unknown as Parameters<Registry['registerMetric']>[0]);
   return {
     write: (value, ...labels) => find(labels).write(value),
+    begin(...labels) {
+      if (series.size < maxSeries / 2) find(labels);
+    },
     clear: () => series.clear(),
+    retain(isKept) {
+      for (const key of series.keys()) if (!isKept(key.split(SEPARATOR, 1)[0] ?? '')) series.delete(key);
+    },
     values: valuesOfAll,
   };
 }
@@ -320,12 +333,68 @@ function loadOf({ mcp_client_operation_duration_seconds: family }: Families, ups
   return { requests, errors, p50: boundOf(0.5), p99: boundOf(0.99) };
 }
 
+/** What a failure of the gateway, or of something that it needs, refuses: alerts watch for the first one. */
+const FAILURES = Object.entries(REASONS).filter(([, { level }]) => level === 'error');
+const TOKEN_REASONS = Object.entries(REASONS).flatMap(([reason, { stage }]) => (stage === 'authn' ? [reason] : []));
+const APPROVAL_OUTCOMES = ['requested', 'granted', 'denied', 'expired', 'used', 'remembered', 'mismatch', 'crowded'];
+
+/** Begins a series for each combination of label values. */
+function beginAll(family: Family, first: Iterable<string>, ...more: readonly (readonly string[])[]): void {
+  const rest = more.reduce<readonly (readonly string[])[]>(
+    (all, values) => all.flatMap((one) => values.map((value) => [...one, value])),
+    [[]],
+  );
+  for (const one of first) for (const labels of rest) family.begin(one, ...labels);
+}
+
+/** Of each upstream and endpoint; no method, tool or caller is known before it comes. */
+function beginOfUpstreams(families: Families, { upstreams, aggregates }: LabelNames): void {
+  beginAll(families.sallyport_upstream_listings_total, upstreams.keys(), ['succeeded', 'failed']);
+  beginAll(families.sallyport_lock_signature_failures_total, upstreams.keys());
+  const served = [...upstreams.keys(), ...aggregates.keys()];
+  for (const [reason, { stage }] of FAILURES)
+    beginAll(families.sallyport_denials_total, served, [stage], [reason], ['enforce']);
+}
+
+/** What happens is counted from 0 where its labels are known at the start: `increase()` misses a first 1 otherwise. */
+function beginCounters(families: Families, { sinks, deliveries }: Settings['audit']): void {
+  const delivered = deliveries.map(({ name }) => name);
+  beginAll(families.sallyport_auth_failures_total, TOKEN_REASONS);
+  beginAll(families.sallyport_config_reloads_total, ['applied', 'rejected']);
+  beginAll(families.sallyport_approvals_total, PARTIES, APPROVAL_OUTCOMES);
+  beginAll(families.sallyport_approval_messages_total, ['delivered', 'failed', 'dropped']);
+  beginAll(families.sallyport_trace_spans_total, ['exported', 'failed', 'dropped']);
+  beginAll(families.sallyport_audit_events_total, sinkNames({ sinks }), ['written', 'refused', 'lost', 'suppressed']);
+  beginAll(families.sallyport_audit_delivered_total, delivered, ['delivered', 'refused']);
+}
+
+/** Gauges of upstreams and of issuers, whose last value says nothing once they are gone. */
+const OF_UPSTREAMS = [
+  ...([
+    'sallyport_tools',
+    'sallyport_tools_list_bytes',
+    'sallyport_upstream_up',
+    'sallyport_upstream_hanging',
+  ] as const),
+  ...(['sallyport_inflight_requests', 'sallyport_open_streams'] as const),
+] as const;
+const OF_ISSUERS = [
+  'sallyport_jwks_last_success_timestamp_seconds',
+  'sallyport_jwks_expiry_timestamp_seconds',
+] as const;
+
+function forgetGone(families: Families, { upstreams, aggregates, issuers }: LabelNames): void {
+  const isServed = (name: string): boolean => name === OTHER || upstreams.has(name) || aggregates.has(name);
+  for (const name of OF_UPSTREAMS) families[name].retain(isServed);
+  for (const name of OF_ISSUERS) families[name].retain((issuer) => issuers.has(issuer));
+}
+
 /** The names that labels may have. */
 type LabelNames = Pick<GatewayEvents['configured'], 'upstreams' | 'aggregates' | 'issuers'>;
 
 /** Creates the metrics, once for the life of the process; `maxSeries` is read at the start only. */
 export function createMetrics(
-  settings: Pick<Settings, 'metrics' | 'upstreams' | 'aggregates' | 'issuers'>,
+  settings: Pick<Settings, 'metrics' | 'upstreams' | 'aggregates' | 'issuers' | 'audit'>,
   build: Build,
 ): Metrics {
   const { toolLabel } = settings.metrics;
@@ -339,6 +408,8 @@ export function createMetrics(
   families.sallyport_ready.write(0);
   families.sallyport_config_last_reload_successful.write(1);
   families.sallyport_audit_queue_length.write(0);
+  beginCounters(families, settings.audit);
+  beginOfUpstreams(families, settings);
 
   const upstreamLabel = (name: string): string => (upstreams.has(name) || aggregates.has(name) ? name : OTHER);
 
@@ -425,6 +496,8 @@ export function createMetrics(
     },
     configured({ hashes, ...names }) {
       ({ upstreams, aggregates, issuers } = names);
+      forgetGone(families, names);
+      beginOfUpstreams(families, names);
       families.sallyport_pins_oldest_approval_timestamp_seconds.clear();
       families.sallyport_config_info.clear();
       families.sallyport_config_info.write(1, hashes.config, hashes.policy, hashes.pins);

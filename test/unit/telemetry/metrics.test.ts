@@ -14,9 +14,14 @@ const names = {
   issuers: new Map([['corp', {}]]),
 } as unknown as Pick<Settings, 'upstreams' | 'aggregates' | 'issuers'>;
 
+const AUDIT = {
+  sinks: [{ type: 'file' }, { type: 'stdout' }],
+  deliveries: [{ name: 'siem' }],
+} as unknown as Settings['audit'];
+
 function make(change: Partial<Settings['metrics']> = {}): Metrics {
   const metrics = { toolLabel: false, maxSeries: 5000, ...change };
-  return createMetrics({ ...names, metrics }, { version: '0.1.0', node: 'v20' });
+  return createMetrics({ ...names, metrics, audit: AUDIT }, { version: '0.1.0', node: 'v20' });
 }
 
 const HASHES = { config: 'a', policy: 'b', pins: 'c' };
@@ -91,7 +96,7 @@ describe('createMetrics', () => {
     expect(await valueIn(metrics, overhead)).toBeCloseTo(0.008, 9);
     const decisions = `sallyport_decisions_total{${CALL},verdict="allow",mode="enforce"}`;
     expect(await valueIn(metrics, decisions)).toBe(1);
-    expect((await series(metrics)).join('\n')).not.toContain('sallyport_denials_total{');
+    expect((await series(metrics)).join('\n')).not.toMatch(/^sallyport_denials_total\{.*\} [1-9]/m);
   });
 
   it('[O-40] counts a refusal by station and reason, and no time of an upstream', async () => {
@@ -147,7 +152,7 @@ describe('createMetrics', () => {
     emitTo(metrics, 'approvalCrowded', { parties: ['reviewer'] });
     const text = (await series(metrics)).filter((line) => line.startsWith('sallyport_approval'));
     const counted = text.flatMap(
-      (line) => /^sallyport_approvals_total\{(.*)\} (\d+)$/.exec(line)?.slice(1).join(' ') ?? [],
+      (line) => /^sallyport_approvals_total\{(.*)\} ([1-9]\d*)$/.exec(line)?.slice(1).join(' ') ?? [],
     );
     expect(counted.sort()).toEqual(
       [
@@ -463,5 +468,54 @@ describe('histogram', () => {
       clear();
       expect(await registry.metrics()).not.toContain('_bucket');
     });
+  });
+});
+
+describe('[G-01] series that are known before anything happens', () => {
+  const upstreamsOf = (count: number) =>
+    new Map(Array.from({ length: count }, (_, index) => [`s${index}`, {}])) as unknown as Settings['upstreams'];
+
+  it('begin at 0, so that their first event is seen as one', async () => {
+    const metrics = make();
+    for (const name of [
+      'sallyport_audit_events_total{sink="stdout",result="lost"}',
+      'sallyport_audit_delivered_total{sink="siem",result="refused"}',
+      'sallyport_config_reloads_total{result="rejected"}',
+      'sallyport_auth_failures_total{reason="keys-unavailable"}',
+      'sallyport_upstream_listings_total{upstream="github",result="failed"}',
+      'sallyport_lock_signature_failures_total{upstream="github"}',
+      'sallyport_denials_total{upstream="all",stage="settle",reason="store-unavailable",mode="enforce"}',
+      'sallyport_approval_messages_total{outcome="dropped"}',
+      'sallyport_trace_spans_total{outcome="failed"}',
+    ])
+      expect([name, await valueIn(metrics, name)]).toEqual([name, 0]);
+    emitTo(metrics, 'reloaded', { why: 'invalid' } as GatewayEvents['reloaded']);
+    expect(await valueIn(metrics, 'sallyport_config_reloads_total{result="rejected"}')).toBe(1);
+    expect((await series(metrics)).filter((line) => line.includes('mcp_method_name="'))).toEqual([]);
+    emitTo(metrics, 'configured', { ...names, upstreams: upstreamsOf(1), hashes: HASHES });
+    expect(await valueIn(metrics, 'sallyport_lock_signature_failures_total{upstream="s0"}')).toBe(0);
+  });
+
+  it('leave half of the cap to what happens', async () => {
+    const metrics = make({ maxSeries: 100 });
+    emitTo(metrics, 'configured', { ...names, upstreams: upstreamsOf(500), hashes: HASHES });
+    const count = async (name: string) => (await series(metrics)).filter((line) => line.startsWith(`${name}{`)).length;
+    expect(await count('sallyport_denials_total')).toBe(50);
+    expect(await count('sallyport_upstream_listings_total')).toBe(50);
+  });
+
+  it('of gauges go with the upstream or issuer that a reload removed', async () => {
+    const metrics = make();
+    emitTo(metrics, 'listed', { upstream: 'github' } as GatewayEvents['listed']);
+    emitTo(metrics, 'toolsCounted', { upstream: 'github', states: new Map([['approved', 3]]) } as never);
+    emitTo(metrics, 'inProgress', { upstream: 'github', delta: 1 });
+    emitTo(metrics, 'keysFetched', { issuer: 'corp', atSeconds: 1, untilSeconds: 2 });
+    const gauges = async () =>
+      (await series(metrics)).filter((line) => /_(tools|up|hanging|inflight_requests|seconds)\{/.test(line));
+    expect(await gauges()).toHaveLength(6);
+    emitTo(metrics, 'configured', { ...names, hashes: HASHES });
+    expect(await gauges()).toHaveLength(6);
+    emitTo(metrics, 'configured', { ...names, upstreams: upstreamsOf(1), issuers: new Map(), hashes: HASHES });
+    expect(await gauges()).toEqual([]);
   });
 });
