@@ -58,7 +58,7 @@ import { finishInTurns, runInTurns, type Turns } from '../protocol/json/incremen
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { escapeForTerminal, quoteForShell } from '../text/escaping.js';
 import { stepsOf } from '../text/json-members.js';
-import { countOf, firstOf } from '../text/wording.js';
+import { countOf, errorCode, firstOf } from '../text/wording.js';
 
 type PinsOf = (upstream: string) => Catalog | undefined;
 
@@ -466,7 +466,13 @@ async function findChanges({ outline, read: before }: Origin, turns: Turns) {
   const { policiesDir, pinsDir } = outline;
   const { files, read } = noteReads(DISK_FILES);
   const folders = [...new Set([policiesDir, ...before.names.keys()])];
-  for (const folder of folders) tryTo(() => files.listFolder(folder));
+  const areListed = folders.every((folder) => {
+    const error = errorOf(() => files.listFolder(folder));
+    // Lock files may be absent altogether. Every other folder that cannot be listed is for the whole reading to judge.
+    const isAbsent = errorCode(error) === 'ENOENT' && before.names.get(folder)?.length === 0;
+    return error === undefined || (isAbsent && folder !== policiesDir);
+  });
+  if (!areListed) return undefined;
   const isSame = (folder: string): boolean => {
     const namesIn = ({ names }: FilesRead): string =>
       JSON.stringify([...(names.get(folder) ?? [])].filter((name) => isCompared(folder, name)).sort());
@@ -487,16 +493,31 @@ async function findChanges({ outline, read: before }: Origin, turns: Turns) {
     const bytes = tryTo(() => files.readFile(path));
     const isAsBefore = before.digests.get(path) === read.digests.get(path);
     if (!isPolicy(path)) areOthersSame &&= isAsBefore;
-    else if (bytes !== undefined) {
-      contents.set(path, bytes);
-      if (!isAsBefore) changedBytes += paths.add(path) && bytes.byteLength;
+    else {
+      // A policy that vanishes between the listing and the reading is no policy of before.
+      areOthersSame &&= bytes !== undefined;
+      contents.set(path, bytes ?? new Uint8Array());
+      if (!isAsBefore) changedBytes += paths.add(path) && (bytes?.byteLength ?? 0);
     }
     return areOthersSame && changedBytes <= MAX_CHANGED_BYTES ? undefined : 'stop';
   });
   const isRemoved = listed.length < [...before.digests.keys()].filter(isPolicy).length;
   if (!areOthersSame || changedBytes > MAX_CHANGED_BYTES || (paths.size === 0 && !isRemoved)) return undefined;
-  const readFile = (path: string): Uint8Array => contents.get(path) ?? DISK_FILES.readFile(path);
+  const readFile = (path: string): Uint8Array => {
+    const bytes = contents.get(path);
+    if (bytes === undefined) throw new Error('a policy that was not read');
+    return bytes;
+  };
   return { paths, read, files: { readFile, listFolder: (folder: string) => read.names.get(folder) ?? [] } };
+}
+
+function errorOf(listIt: () => unknown): unknown {
+  try {
+    listIt();
+    return undefined;
+  } catch (error) {
+    return error ?? new Error();
+  }
 }
 
 /** What cannot be read is noted as such by those who read it. */

@@ -71,14 +71,14 @@ function createRun(): Run {
   };
 }
 
-/** Reports where one compiled rule and the pins disagree. */
-function checkPins(
+/** Reports where one compiled rule and the pins disagree, in a step for each definition that it reads. */
+function* checkPins(
   rule: Rule,
   written: RuleDocument,
   context: PolicyContext,
   run: Run,
   report: ReportDiagnostic,
-): void {
+): Generator<void> {
   checkUpstreamGlobs(written, context, run, report);
   const { pins, upstreams, invalidLocks } = context;
   const named = namedUpstreams(rule, upstreams);
@@ -103,7 +103,7 @@ function checkPins(
       return found;
     }),
   );
-  checkArguments(rule, uses, matched, run, report);
+  yield* checkArguments(rule, uses, matched, run, report);
 }
 
 /** A rule with what its file says for all of them. */
@@ -299,16 +299,26 @@ function lackingOf(use: ArgumentUse, definitions: readonly Match[]): readonly Ma
   return without.filter(({ pinned, isExact }) => (use.isCapture === true && isExact) || hasFirst(pinned, use));
 }
 
-function checkArguments(
+/** Those that have arguments, a step for each, because a schema is compiled when it is read first. */
+function* withArguments(matched: readonly Match[]): Generator<void, readonly Match[]> {
+  const found: Match[] = [];
+  for (const match of matched) {
+    if (match.pinned !== undefined && hasArguments(match.pinned)) found.push(match);
+    yield;
+  }
+  return found;
+}
+
+function* checkArguments(
   rule: Rule,
   uses: readonly ArgumentUse[],
   matched: readonly Match[],
   { suggest }: Run,
   report: ReportDiagnostic,
-): void {
+): Generator<void> {
   // What is pinned is looked at, and its schema compiled, only for rules that read it.
   if (uses.length === 0 && rule.when === undefined && costOf(rule) === undefined) return;
-  const definitions = matched.filter(({ pinned }) => pinned !== undefined && hasArguments(pinned));
+  const definitions = yield* withArguments(matched);
   if (definitions.length === 0) return;
   for (const use of uses) {
     const lacking = lackingOf(use, definitions);
@@ -317,26 +327,28 @@ function checkArguments(
     const message = `${lackingNames(lacking)} no argument /${use.names.join('/')} in ${lacking.length === 1 ? 'its pinned schema' : 'their pinned schemas'}`;
     report(use.path, isError ? 'error' : 'warning', message, suggestArgument(definitions, use, suggest));
   }
-  checkTypes(rule.when, ['when'], definitions, report);
-  checkTypes(costOf(rule), ['limits', 'budget', 'cost'], definitions, report);
+  yield* checkTypes(rule.when, ['when'], definitions, report);
+  yield* checkTypes(costOf(rule), ['limits', 'budget', 'cost'], definitions, report);
   checkGuards(rule, definitions, report);
 }
 
 /** Reports what no value of the pinned types could be used for: an error for an exact name, or for all tools. */
-function checkTypes(
+function* checkTypes(
   expression: Pick<Expression, 'typeError'> | undefined,
   path: ArgumentUse['path'],
   definitions: readonly Match[],
   report: ReportDiagnostic,
-): void {
+): Generator<void> {
   if (expression === undefined || expression.typeError(ANY_TOOL) !== undefined) return;
-  const found = definitions.flatMap((match) => {
+  const found: { readonly why: string; readonly match: Match }[] = [];
+  for (const match of definitions) {
     const { kind, definition } = match.pinned ?? {};
     const schema = definition?.['inputSchema'];
     const kindsAt: KindsAt = (names) => (kind === 'prompt' ? new Set(['string']) : kindsInSchema(schema, names));
     const why = expression.typeError({ kindsAt, tool: match.pinned?.name });
-    return why === undefined ? [] : [{ why, match }];
-  });
+    if (why !== undefined) found.push({ why, match });
+    yield;
+  }
   const [first] = found;
   if (first === undefined) return;
   const isError = found.length === definitions.length || found.some(({ match }) => match.isExact);
@@ -688,7 +700,7 @@ function* compileDocument(
     }
     ids.add(written.id);
     const rule = compileRule(document.policy, written, context, reportRule);
-    checkPins(rule, written, context, run, find(true, note));
+    yield* checkPins(rule, written, context, run, find(true, note));
     checkBudget(rule, run, find(false, say));
     rules.push(rule);
     yield;

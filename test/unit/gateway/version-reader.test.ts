@@ -5,7 +5,8 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { DISK_FILES } from '../../../src/config/files.js';
 import type { Version } from '../../../src/gateway/config-version.js';
 import { createVersionReader } from '../../../src/gateway/version-reader.js';
 import { createDefinitionCompiler } from '../../../src/pins/catalog.js';
@@ -141,6 +142,17 @@ describe('[H-08] a reload of policies beside large files', () => {
   const DENY = POLICY.replace('policy: a', 'policy: deny').replace('effect: allow', 'effect: deny');
   const compile = compilerOf().compile;
 
+  /** As while Git replaces a file: it is listed, and gone when it is read, and there again afterwards. */
+  function vanishOnce(path: string): void {
+    const { readFile: read } = DISK_FILES;
+    let isGone = true;
+    vi.spyOn(DISK_FILES, 'readFile').mockImplementation((one) => {
+      if (one !== path || !isGone) return read(one);
+      isGone = false;
+      throw Object.assign(new Error('gone'), { code: 'ENOENT' });
+    });
+  }
+
   /** A reader whose thread cannot read, so that what it returns was read in place. */
   async function started(entry = DYING_THREAD) {
     await rm(join(folder, 'policies/deny.policy.yaml'), { force: true });
@@ -196,6 +208,7 @@ describe('[H-08] a reload of policies beside large files', () => {
     ['a name that another document has', () => write('policies/deny.policy.yaml', POLICY)],
     ['a tool that is not pinned', () => write('policies/a.policy.yaml', POLICY.replace('"*", "n', '"none", "n'))],
     ['nothing', async () => undefined],
+    ['a policy that is away for a moment', async () => vanishOnce(join(folder, 'policies/a.policy.yaml'))],
   ])('everything is read again after a change of %s', async (what, change) => {
     const { reader, version } = await started();
     if (!/^(?:a mistake|a name|a tool|nothing)/.test(what)) await write('policies/deny.policy.yaml', DENY);
@@ -203,10 +216,25 @@ describe('[H-08] a reload of policies beside large files', () => {
     const { version: next, diagnostics } = await reader.read(version);
     await reader.close();
     await rm(join(folder, 'policies/pins/three.lock.yaml'), { force: true });
+    vi.restoreAllMocks();
     expect([next, diagnostics.map(({ message }) => message).join()]).toEqual([
       undefined,
       expect.stringContaining('the thread that read the files ended'),
     ]);
+  });
+
+  it('and where the folder of policies cannot be listed', async () => {
+    const before = await readFile(file, 'utf8');
+    const elsewhere = 'policies: {dir: ./elsewhere}\npins: {dir: ./policies/pins}\n';
+    await write('gateway.yaml', before.replace('policies: {dir: ./policies}\n', elsewhere));
+    await mkdir(join(folder, 'elsewhere'));
+    await write('elsewhere/a.policy.yaml', POLICY);
+    const { reader, version } = await started();
+    await rm(join(folder, 'elsewhere'), { recursive: true });
+    const { version: next } = await reader.read(version);
+    await write('gateway.yaml', before);
+    await reader.close();
+    expect([version.compiled.length, next]).toEqual([1, undefined]);
   });
 
   it('and of the gateway file, by which policies are checked', async () => {
