@@ -8,6 +8,7 @@
 
 import { type CryptoKey, importJWK, type JWK } from 'jose';
 import type { IssuerSettings, Network } from '../config/settings.js';
+import { DEVELOPMENT_MEMBER } from '../policy/principal.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { clauseName, kindOf } from '../text/clause.js';
 
@@ -103,9 +104,6 @@ export function isPairwiseOnly({
 }): boolean {
   return Array.isArray(types) && types.length > 0 && types.every((type) => type === 'pairwise');
 }
-
-/** The member by which a development issuer says that it is one. */
-const DEVELOPMENT_MEMBER = 'sallyport_development';
 
 /** Finds one URL in the metadata of `issuer`; see {@link discoverMetadata}. */
 export async function discover(

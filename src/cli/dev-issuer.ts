@@ -6,7 +6,7 @@
 
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Command as Commander } from 'commander';
-import { DEVELOPMENT_MEMBER, startIssuer } from '../dev/issuer.js';
+import { startIssuer } from '../dev/issuer.js';
 import { LOGIN_CLIENT } from '../dev/issuer-grants.js';
 import { hashPassword, newPassword } from '../dev/passwords.js';
 import {
@@ -18,6 +18,7 @@ import {
   readUsersFile,
   writeUser,
 } from '../dev/users-file.js';
+import { DEVELOPMENT_MEMBER } from '../policy/principal.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import { cleanForeign, escapeForTerminal, quoteForShell } from '../text/escaping.js';
 import { countOf } from '../text/wording.js';

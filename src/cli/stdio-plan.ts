@@ -5,7 +5,8 @@
 import { readFile, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { renderDiagnostics } from '../config/diagnostics.js';
-import { decodeUtf8 } from '../config/files.js';
+import { DISK_FILES } from '../config/files.js';
+import { readReferredText } from '../config/secrets.js';
 import { askRegistry, refusePackage } from '../stdio/packages.js';
 import { type ServerCommand, serverEnvironment } from '../stdio/server-process.js';
 import type { ServedServer } from '../stdio/server-sessions.js';
@@ -13,7 +14,7 @@ import { onlyServer, type StdioServerSettings } from '../stdio/stdio-server.js';
 import { escapeForTerminal } from '../text/escaping.js';
 import { describeReadError } from '../text/wording.js';
 import type { CliIo } from './program.js';
-import { readStdioFile, type SecretReference, type StdioEntry } from './servers/stdio-file.js';
+import { readStdioFile, type StdioEntry } from './servers/stdio-file.js';
 
 export type Address = { readonly host: string; readonly port: number };
 
@@ -100,30 +101,11 @@ async function prepareServer(
   if (found?.isDirectory() !== true) return { error: `its folder ${escapeForTerminal(where)} is not there` };
   const values: Record<string, string> = {};
   for (const [variable, reference] of env) {
-    const read = await readValue(reference, folder, io.env);
-    if ('error' in read) return { error: `its variable ${variable} has no value: ${read.error}` };
+    const read = readReferredText(reference, { files: DISK_FILES, env: io.env, folder });
+    if ('error' in read) return { error: `its variable ${variable} has no value: ${escapeForTerminal(read.error)}` };
     values[variable] = read.value;
   }
   const command = { command: program, args, cwd: where, env: { ...serverEnvironment(io.env, []), ...values } };
   const refused = integrity === undefined ? undefined : await refusePackage(command, integrity, askRegistry);
   return refused === undefined ? command : { error: refused };
-}
-
-async function readValue(
-  reference: SecretReference,
-  folder: string,
-  env: CliIo['env'],
-): Promise<{ readonly value: string } | { readonly error: string }> {
-  if ('env' in reference) {
-    const value = Object.hasOwn(env, reference.env) ? env[reference.env] : undefined;
-    return value === undefined ? { error: `${escapeForTerminal(reference.env)} is not set` } : { value };
-  }
-  const shown = escapeForTerminal(reference.file);
-  try {
-    const text = decodeUtf8(await readFile(resolve(folder, reference.file)));
-    // Whoever writes a value into a file ends the line; it is no part of the value.
-    return text === undefined ? { error: `${shown} is not UTF-8 text` } : { value: text.replace(/\r?\n$/, '') };
-  } catch (error) {
-    return { error: `${shown} ${describeReadError(error)}` };
-  }
 }

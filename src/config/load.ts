@@ -308,8 +308,8 @@ export function loadPolicies<Policies>(
 ): PolicyReading<Policies> {
   const ports: StepPorts<Policies> = {
     files,
-    // biome-ignore lint/correctness/useYield: all of it is one step
     *compile(...given) {
+      yield;
       return compile(...given);
     },
   };

@@ -36,6 +36,8 @@ export type SecretSources = {
    * With `leave-out` there is something in the place of each secret without which there are no settings.
    */
   readonly secrets: 'read' | 'skip' | 'leave-out';
+  /** What is empty is a value too. */
+  readonly mayBeEmpty?: true;
 };
 
 const MAX_SECRET_BYTES = 64 * 1024;
@@ -82,6 +84,19 @@ function standInFor(meaning: Parameters<ReadContent>[1], { secrets }: Pick<Secre
     default:
       return '';
   }
+}
+
+/** The text that a reference outside of a gateway file refers to, such as the value of a variable that a program gets. */
+export function readReferredText(
+  reference: SecretReference,
+  sources: Pick<SecretSources, 'files' | 'env' | 'folder'>,
+): { readonly value: string } | { readonly error: string } {
+  let error = 'it cannot be read';
+  const report: ReportDiagnostic = (_path, message, _rule, { severity = 'error' } = {}) => {
+    if (severity === 'error') error = message;
+  };
+  const value = readReference(reference, [], { ...sources, secrets: 'read', mayBeEmpty: true }, report, false);
+  return value === undefined ? { error } : { value };
 }
 
 /** The two forms of a reference. */
@@ -146,7 +161,7 @@ function readReference(
   if ('file' in reference) return readSecretFile(reference.file, [...path, 'file'], sources, report, isPublic);
   const { env } = reference;
   const value = Object.hasOwn(sources.env, env) ? withoutLineEnd(sources.env[env]) : undefined;
-  if (value !== undefined && value !== '') return value;
+  if (value !== undefined && (value !== '' || sources.mayBeEmpty === true)) return value;
   const state = value === undefined ? 'is not set' : 'is empty';
   const suggestion = value === undefined ? nearestCandidate(env, namesOf(sources.env)) : undefined;
   report([...path, 'env'], `${describeSource(reference)} ${state}`, 'secret', { suggestion });
@@ -173,11 +188,11 @@ export function describeFile(file: string): string {
   return `the file ${quoteName(file)}`;
 }
 
-/** Why a file could not be read, for one that may be named relative to the gateway file. */
+/** Why a file could not be read, for one that may be named relative to the file of the configuration. */
 function describeUnreadable(file: string, error: unknown): string {
   const why = describeReadError(error);
   const isRelative = why.startsWith('does not exist') && !isAbsolute(file);
-  return `${describeFile(file)} ${why}${isRelative ? ' (its path is relative to the gateway file)' : ''}`;
+  return `${describeFile(file)} ${why}${isRelative ? ' (its path is relative to the file that names it)' : ''}`;
 }
 
 const MAX_QUOTED_NAME = 256;
@@ -220,7 +235,7 @@ function readSecretFile(
     const message = `${subject} holds a secret that every user of this machine can read; run chmod 600 on it`;
     report(path, message, 'secret', { severity: 'note' });
   }
-  return secret.trim() === '' ? refuse(`${subject} is empty`) : secret;
+  return secret.trim() === '' && sources.mayBeEmpty !== true ? refuse(`${subject} is empty`) : secret;
 }
 
 function findKeyError(secret: string): string | undefined {

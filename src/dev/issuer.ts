@@ -8,6 +8,7 @@ import type { IncomingMessage } from 'node:http';
 import { createResponder, openApp, type PlainResponse, readText } from '../http/app.js';
 import { isOwnOrigin, readForm } from '../http/browser.js';
 import { continueAt, foreign, html, htmlDocument } from '../http/html.js';
+import { DEVELOPMENT_MEMBER } from '../policy/principal.js';
 import { parseObject } from '../protocol/jsonrpc.js';
 import {
   createClientRegistry,
@@ -58,8 +59,6 @@ function issuerMetadata(issuer: string, takesDocuments: boolean): object {
   };
 }
 
-/** The member of the metadata that says so; gateways read it (auth/issuer.ts). */
-export const DEVELOPMENT_MEMBER = 'sallyport_development';
 const DEFAULT_LIFETIME_SECONDS = 3600;
 const MAX_BODY_BYTES = 16 * 1024;
 const LIMITS = { maxHeaderBytes: 16 * 1024, headersWithinMs: 10_000, requestWithinMs: 30_000, idleMs: 5_000 } as const;

@@ -61,6 +61,9 @@ export function identityOfActor(
   return { issuer: issuer ?? issuerUrl, subject };
 }
 
+/** The member of its metadata by which an issuer says that it is for development on one machine. */
+export const DEVELOPMENT_MEMBER = 'sallyport_development';
+
 /** What a token is bound to (RFC 7800 §3.1): SHA-256 thumbprints, base64url. Both, if it names both. */
 export type Confirmation = {
   /** Thumbprint of the key that signs proofs (`jkt`, RFC 9449 §6.1). */

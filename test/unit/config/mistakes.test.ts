@@ -184,7 +184,7 @@ const ROWS: readonly Row[] = [
   {
     name: '06 a key file that does not exist',
     edit: gateway('sallyport-key', 'sallyport-kei'),
-    lines: ['g:6:11 error the file "sallyport-kei" does not exist (its path is relative to the gateway file)'],
+    lines: ['g:6:11 error the file "sallyport-kei" does not exist (its path is relative to the file that names it)'],
   },
   {
     name: '07 a key that is none',
