@@ -37,7 +37,7 @@ export function renderRisksPage(): string {
 
 <!-- Rendered from src/cli/assure/risk-rows.ts. Change the source, then run the tests with UPDATE_REFERENCE=1. -->
 
-What others have named as risks of MCP, in our words, and what answers each: the settings, the controls whose state says whether the answer is in force, the tests that attack it, and what is not covered. ${NO_LEVEL} The [threat model](../threat-model.md) describes the same from the side of Sallyport.
+What others have named as risks of MCP, in our words, and what answers each: the settings, the controls whose state says whether the answer is in force, the tests that attack it, and what is not covered. ${NO_LEVEL} The [threat model](../threat-model.md) says what no control of a gateway can answer.
 
 Keys of the gateway file are in [configuration](configuration.md); \`rules\`, \`labels\`, \`flows\` and \`sensitive\` are those of [policies](policies.md). Tests are below \`test/\` of the repository, without \`.test.ts\`; a row whose test, setting or control does not exist fails the tests.
 

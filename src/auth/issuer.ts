@@ -121,7 +121,7 @@ export async function discover(
 
 /**
  * Finds the metadata of `issuer` that name all of these URLs. A document that is absent, invalid or of another issuer
- * counts as not found, and the next is tried. Whether a URL is allowed is checked when it is fetched (see
+ * counts as not found, and the next is tried. If none is good, the failure that says most is returned. Whether a URL is allowed is checked when it is fetched (see
  * {@link learnedUrlRule}).
  */
 export async function discoverMetadata(
@@ -129,7 +129,7 @@ export async function discoverMetadata(
   members: readonly EndpointMember[],
   fetchJson: FetchJson,
 ): Promise<DiscoveredMetadata> {
-  let last = failed('no metadata document was found');
+  let failure: RankedFailure = { rank: -1, detail: 'no metadata document was found' };
   const leftOut: string[] = [];
   for (const url of metadataUrls(issuer.issuer)) {
     const outcome = await fetchJson(url, {
@@ -145,14 +145,30 @@ export async function discoverMetadata(
         leftOut.push(...oddEndpoints(read.metadata, others).map((odd) => `metadata: ${odd}`));
         return { ...read, leftOut };
       }
-      last = read;
+      failure = better(failure, { rank: RANKS.document, detail: read.detail });
       leftOut.push(`${url.pathname}: ${read.detail}`);
     } else {
-      last = failed(`the metadata ${outcome.detail}`);
-      if (ORIGIN_ERRORS.has(outcome.why)) return last;
+      failure = better(failure, { rank: rankOf(outcome.why), detail: `the metadata ${outcome.detail}` });
+      if (ORIGIN_ERRORS.has(outcome.why)) break;
     }
   }
-  return last;
+  return failed(failure.detail);
+}
+
+type RankedFailure = { readonly rank: number; readonly detail: string };
+
+/**
+ * Which failure says most: a document that is there and wrong, then a response that cannot be used, then a status, which
+ * at two of the URLs is mostly that nothing is there. Of equal ones the first.
+ */
+const RANKS = { status: 0, response: 1, document: 2 } as const;
+
+function rankOf(why: string): number {
+  return why === 'status' ? RANKS.status : RANKS.response;
+}
+
+function better(before: RankedFailure, next: RankedFailure): RankedFailure {
+  return next.rank > before.rank ? next : before;
 }
 
 /** Where a URL found in the metadata may point: to the issuer's own origin, in its network, or to public https. */

@@ -32,11 +32,14 @@ export function writeKeyText(bytes: Uint8Array): string {
  * base64url. Surrounding white space is ignored. `undefined` for any other text.
  */
 export function readKeyText(text: string): GatewayKey | undefined {
+  const bytes = readKeyBytes(text);
+  return bytes && { id: keyIdOf(publicBytesOf(signingKeyOf(bytes))), bytes };
+}
+
+/** The bytes alone, without the id that is derived from them. */
+export function readKeyBytes(text: string): Uint8Array | undefined {
   const trimmed = text.trim();
-  const body = trimmed.startsWith(KEY_PREFIX) ? trimmed.slice(KEY_PREFIX.length) : trimmed;
-  const bytes = decodeKey(body);
-  if (bytes === undefined) return undefined;
-  return { id: keyIdOf(publicBytesOf(signingKeyOf(bytes))), bytes };
+  return decodeKey(trimmed.startsWith(KEY_PREFIX) ? trimmed.slice(KEY_PREFIX.length) : trimmed);
 }
 
 /**

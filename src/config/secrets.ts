@@ -17,7 +17,7 @@ import {
   isKeyOf,
   KEY_BYTES,
   readCertificates,
-  readKeyText,
+  readKeyBytes,
   readPublicSignerKey,
   readWebhookSecret,
   writeKeyText,
@@ -239,7 +239,7 @@ function readSecretFile(
 }
 
 function findKeyError(secret: string): string | undefined {
-  if (readKeyText(secret) !== undefined) return undefined;
+  if (readKeyBytes(secret) !== undefined) return undefined;
   return 'holds no gateway key: expected 32 bytes as base64 or hex, or what `sallyport keys new` prints';
 }
 
@@ -331,7 +331,8 @@ export function checkKeysDiffer(
 ): void {
   const seen = new Set<string>();
   for (const [index, reference] of written.entries()) {
-    const id = readKeyText(keys[index] ?? '')?.id;
+    const bytes = readKeyBytes(keys[index] ?? '');
+    const id = bytes && Buffer.from(bytes).toString('hex');
     if (id !== undefined && seen.has(id)) {
       const message = `${describeSource(reference)} holds the same key as an earlier entry; remove one of the two`;
       report(['keys', index], message, 'conflict');

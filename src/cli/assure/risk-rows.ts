@@ -148,7 +148,13 @@ const WHITEPAPER: readonly Row[] = [
     answer: 'Require rules put a call to its caller by a login, or to reviewers; a yes is for exactly that call, once.',
     settings: ['policy: rules[].approval', 'issuers.<name>.login', 'admin.issuers.<name>.roles.reviewer'],
     controls: ['approvals', 'admin', 'store'],
-    tests: ['attacks/approval-page', 'attacks/approved-requests', 'attacks/reviewers', 'integration/approval-rules'],
+    tests: [
+      'attacks/approval-page',
+      'attacks/approved-requests',
+      'attacks/forms-in-our-name',
+      'attacks/reviewers',
+      'integration/approval-rules',
+    ],
     open: 'That a person read the page cannot be proved; an agent that drives his browser can answer in his name.',
   },
   {
@@ -336,7 +342,12 @@ const WHITEPAPER: readonly Row[] = [
       "The caller's own rights decide each call; servers get a signed assertion of who calls, or a token exchanged for that caller.",
     settings: ['upstreams.<name>.credentials.type', 'upstreams.<name>.identity'],
     controls: ['policy', 'upstream-credentials', 'upstream-identity'],
-    tests: ['attacks/token-passthrough', 'attacks/faulty-token-exchange', 'integration/upstream-identity'],
+    tests: [
+      'attacks/token-passthrough',
+      'attacks/invented-headers',
+      'attacks/faulty-token-exchange',
+      'integration/upstream-identity',
+    ],
     open: 'With a static credential, a server that ignores the assertion sees one caller: the gateway.',
   },
   {

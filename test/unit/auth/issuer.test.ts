@@ -427,7 +427,8 @@ describe('key discovery', () => {
   it('[A-32] discards a document that names another issuer, by a slash', async () => {
     const issuer = await start();
     issuer.misbehave('wrong-issuer');
-    expect(await discover(issuer)).toMatchObject({ ok: false });
+    // What is said is what is wrong with it, and not that nothing stands at the URL that was tried last.
+    expect(await discover(issuer)).toMatchObject({ ok: false, detail: 'the metadata names another issuer' });
     const authenticator = makeAuthenticator([issuer.settings()]);
     closers.push(authenticator.close);
     expect(await authenticator.verdict(await issuer.mint(RESOURCE))).toBe('keys-unavailable');
