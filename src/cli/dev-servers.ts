@@ -186,13 +186,14 @@ function nameOfCommand(argv: readonly string[]): string | undefined {
   const named = argv.find((one) => !one.startsWith('-') && !RUNNERS.test(one.replace(/^.*\//, '')));
   // A script on the command line is no name.
   const word = named === undefined || /\s/.test(named) ? program : named;
-  const base = word
-    .replace(/(?<=.)(?:@|==)[^/]*$/, '')
-    .replace(/^.*\//, '')
-    .replace(/\.[cm]?[jt]s$|\.py$/, '');
-  return validNameFor(
-    base.replace(/^(?:mcp-server-|server-|mcp-)(?=.)/, '').replace(/(?<=.)(?:-mcp-server|-mcp|-server)$/, ''),
+  const parts = word.replace(/(?<=.)(?:@|==)[^/]*$/, '').split('/');
+  // Of the path of an entry, the package.
+  const base = parts.findLast(
+    (one) => !/^(?:(?:index|main|server|cli)\.[cm]?[jt]s|dist|build|lib|bin|src)?$/.test(one),
   );
+  const plain = (base ?? word).replace(/\.[cm]?[jt]s$|\.py$/, '');
+  const short = plain.replace(/^(?:mcp-server-|server-|mcp-)(?=.)/, '');
+  return validNameFor(short.replace(/(?<=.)(?:-mcp-server|-mcp|-server)$/, ''));
 }
 
 /** Adds to each server what the options say of it. */

@@ -242,7 +242,7 @@ describe('dev', () => {
     '[E-40] serves several each on its path and together, and one that does not start costs itself alone',
     async () => {
       await writeFile(
-        join(folder, 'server.cjs'),
+        join(folder, 'tool.cjs'),
         `const [tool, ...words] = process.argv.slice(2);
         const results = {
           initialize: (p) => ({ protocolVersion: p.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 's', version: '1' } }),
@@ -256,15 +256,15 @@ describe('dev', () => {
       );
       const file = join(folder, 'mcp.json');
       const command = process.execPath;
-      const imported = { command, args: [join(folder, 'server.cjs'), 'third'], env: { WORD: 'from a file' } };
+      const imported = { command, args: [join(folder, 'tool.cjs'), 'third'], env: { WORD: 'from a file' } };
       await writeFile(
         file,
         JSON.stringify({ mcpServers: { third: imported, other: { url: 'http://127.0.0.1:1/mcp' } } }),
       );
       const args = [
-        ...['--server', `one=${command} server.cjs first "two words"`, '--server', 'gone=no-such-program'],
+        ...['--server', `one=${command} tool.cjs first "two words"`, '--server', 'gone=no-such-program'],
         ...['--save', 'several', '--from', file, '--yes', 'third', ...(await onFreePort())],
-        ...['--', command, 'server.cjs', 'second', '--', 'a', '--', 'b'],
+        ...['--', command, 'tool.cjs', 'second', '--', 'a', '--', 'b'],
       ];
       const dev = startSallyport(['dev', ...args], folder);
       running = dev;
@@ -275,10 +275,10 @@ describe('dev', () => {
       const token = /^export TOKEN=(\S+)$/m.exec(dev.stdout())?.[1] ?? '';
       const { client, close } = await connectSdkV1(url, { token });
       const names = (await client.listTools()).tools.map(({ name }) => name).sort();
-      expect(names).toEqual(['one_first', 'server_second', 'third_third']);
+      expect(names).toEqual(['one_first', 'third_third', 'tool_second']);
       const say = async (name: string) => JSON.stringify((await client.callTool({ name, arguments: {} })).content);
       expect(await say('one_first')).toContain('two words');
-      expect(await say('server_second')).toContain('--+a+--+b');
+      expect(await say('tool_second')).toContain('--+a+--+b');
       expect(await say('third_third')).toContain('from a file');
       await close();
       // The token of one server alone comes from the issuer, by the line that is printed.

@@ -35,9 +35,12 @@ describe('the package', () => {
     program = join(home, 'node_modules/.bin/sallyport');
   });
 
-  it('[IN-04] is installed without a registry, and runs in an empty folder', async () => {
-    const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
+  it('[IN-04] is installed without a registry or a warning, and runs in an empty folder', async () => {
+    const { version, scripts } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
     expect((await must(program, ['--version'])).trim()).toBe(version);
+    // npm warns of scripts that it would run in an installed package, and packing left this one in place.
+    const packed = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8'));
+    expect([scripts.prepare, packed.scripts.prepare]).toEqual([expect.stringContaining('prepare.mjs'), undefined]);
     const schema = await must(program, ['schema', 'gateway'], { cwd: folder });
     const shipped = await readFile(join(installed, 'docs/reference/gateway.schema.json'), 'utf8');
     expect(JSON.parse(schema)).toEqual(JSON.parse(shipped));

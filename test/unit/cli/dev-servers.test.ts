@@ -26,7 +26,11 @@ describe('[E-40] the servers of a command line', () => {
   it('are each URL and each command, with names that say what they are', () => {
     const servers = read({
       upstream: ['http://127.0.0.1:3001/mcp', 'web=https://mcp.example.com/mcp?a=b', 'https://tickets.example.com/mcp'],
-      server: ['npx -y @modelcontextprotocol/server-filesystem@1.2.3 "/srv/my files"', 'clock=uvx mcp-server-time'],
+      server: [
+        'npx -y @modelcontextprotocol/server-filesystem@1.2.3 "/srv/my files"',
+        'clock=uvx mcp-server-time',
+        'node /x/server-memory/dist/index.js',
+      ],
     }) as readonly WantedServer[];
     expect(servers.map((one) => [one.name, one.kind === 'http' ? one.url : one.argv])).toEqual([
       ['port-3001', 'http://127.0.0.1:3001/mcp'],
@@ -34,6 +38,7 @@ describe('[E-40] the servers of a command line', () => {
       ['tickets', 'https://tickets.example.com/mcp'],
       ['filesystem', ['npx', '-y', '@modelcontextprotocol/server-filesystem@1.2.3', '/srv/my files']],
       ['clock', ['uvx', 'mcp-server-time']],
+      ['memory', ['node', '/x/server-memory/dist/index.js']],
     ]);
   });
 
