@@ -8,13 +8,16 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { type World, withWorld } from '../compat/rig.js';
 import { runCommand } from '../support/commands.js';
 import { type ClientEra, connectIn } from '../support/eras.js';
-import { decisionOf, expectRefusedLines, linesOf } from '../support/gateway.js';
-import { paramsOf } from '../support/hostile-upstream.js';
+import { ALLOW_ALL, decisionOf, expectRefusedLines, linesOf } from '../support/gateway.js';
+import { type HostileRequest, paramsOf } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
+import { createTaskServer, initializeWithTasks, TASK_TOOLS } from '../support/mcp-servers.js';
+import { startSseServer } from '../support/sse-server.js';
 import { PATIENT } from '../support/timing.js';
 import {
   type Access,
   callStateless,
+  errorOf,
   post,
   type Reply,
   requestStateless,
@@ -22,7 +25,7 @@ import {
   sessionHeaders,
   toolNames,
 } from '../support/wire-client.js';
-import { sharedGateway } from '../support/with-gateway.js';
+import { sharedGateway, untilTestEnds, withGateway } from '../support/with-gateway.js';
 
 const TICKET: JsonObject = {
   name: 'create_ticket_v2',
@@ -297,6 +300,21 @@ describe('[PRE-05] a person who is asked for a yes', () => {
         name: 'create_ticket_v2',
         arguments: { title: 'It', project: 'SUPPORT' },
       });
+      // A yes is for the call as it is forwarded: presented otherwise meanwhile, it is asked about anew.
+      const later = { title: 'Later' };
+      resultOf(await callStateless(access, 'create_ticket', later, meta));
+      const file = join(gateway.folder, 'gateway.yaml');
+      const text = await readFile(file, 'utf8');
+      await writeFile(file, text.replace('note: {hide: true}', 'note: {value: of the desk}'));
+      expect((await gateway.reload()).filter(({ severity }) => severity === 'error')).toEqual([]);
+      server.forget();
+      const late = resultOf(await requestStateless(access, 'tools/call', { ...params, arguments: later }));
+      expect(JSON.stringify(late['inputRequests'])).toContain('of the desk');
+      expect(server.uses()).toEqual([]);
+      await requestStateless(access, 'tools/call', { ...params, arguments: later });
+      expect(server.uses().map(paramsOf)).toMatchObject([{ arguments: { ...later, note: 'of the desk' } }]);
+      await writeFile(file, text);
+      await gateway.reload();
       const command = (name: string) =>
         runCommand(['explain', 'call', `u/${name}`, '--args', '{"title":"x"}', '-c', 'gateway.yaml'], {
           cwd: gateway.folder,
@@ -305,6 +323,48 @@ describe('[PRE-05] a person who is asked for a yes', () => {
       expect(stdout).toContain('clients know the tool as create_ticket\n');
       expect(stdout).toContain('filled in /project: "SUPPORT"');
       expect((await command('create_ticket')).stderr).toContain('; clients know "create_ticket_v2" by it');
+    });
+  });
+});
+
+describe('[PRE-01, PRE-03] a presented tool', () => {
+  it('begins a task by its own name at the server, and none by its old name', async () => {
+    const tasks = createTaskServer();
+    const order = (request: HostileRequest) => {
+      if (request.method === 'initialize') return initializeWithTasks(request);
+      if (request.httpMethod === 'DELETE' || request.method?.startsWith('notifications/') === true)
+        return { kind: 'http', status: 202 } as const;
+      return tasks.order(request);
+    };
+    const upstream = ['pinning: {maxAge: 1h}', 'tools: {talk: {name: speak}}'];
+    const policies = { p: ALLOW_ALL.replace('tools: ["*"]', 'tools: [talk]') };
+    await withWorld({ tools: TASK_TOOLS, upstream, policies }, async ({ upstream: server, openSession }) => {
+      server.obey(order);
+      const session = await openSession();
+      server.forget();
+      const begin = (name: string) => session.request('tools/call', { name, arguments: {}, task: { ttl: 60_000 } });
+      const task = resultOf(await begin('speak'))['task'] as JsonObject;
+      expect(server.uses().map(paramsOf)).toMatchObject([{ name: 'talk', task: { ttl: 60_000 } }]);
+      expect(errorOf(await begin('talk'))['code']).toBe(-32602);
+      const taskId = String(task['taskId']);
+      expect(resultOf(await session.request('tasks/get', { taskId }))).toMatchObject({ taskId, status: 'working' });
+      expect(tasks.begun).toHaveLength(1);
+    });
+  });
+
+  it('has its names, and what is filled in, at a server of HTTP+SSE', async () => {
+    const server = await untilTestEnds(startSseServer());
+    const more = ['transport: http-sse', 'tools: {echo: {name: say, parameters: {text: {default: hello}}}}'];
+    const policies = { open: ALLOW_ALL };
+    await withGateway({ upstreams: [{ name: 'old', url: server.url, more }], policies }, async (gateway) => {
+      const access = { url: gateway.url('old'), token: await gateway.token('old') };
+      const names = toolNames(await requestStateless(access, 'tools/list'));
+      expect([names.includes('say'), names.includes('echo')]).toEqual([true, false]);
+      expect(resultOf(await callStateless(access, 'say', {}))).toMatchObject({ content: [{ text: 'hello' }] });
+      expect(resultOf(await callStateless(access, 'say', { text: 'other' }))).toMatchObject({
+        content: [{ text: 'other' }],
+      });
+      expect(errorOf(await callStateless(access, 'echo', { text: 'x' }))['code']).toBe(-32602);
     });
   });
 });
