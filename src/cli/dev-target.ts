@@ -95,11 +95,13 @@ type StartedCommand = {
   readonly env?: readonly string[];
   /** What its lines begin with. */
   readonly label?: string;
+  /** The process of the first session is that of the next one that is opened alike. */
+  readonly keepsFirst?: boolean;
 };
 
 /** Starts the adapter of one command. */
 export async function startCommand(
-  { name, cwd, env = [], label = '' }: StartedCommand,
+  { name, cwd, env = [], label = '', keepsFirst = false }: StartedCommand,
   [command = '', ...args]: readonly string[],
   io: CliIo,
   { signalGroup, killMarked }: Pick<ProcessPorts, 'signalGroup' | 'killMarked'>,
@@ -108,7 +110,7 @@ export async function startCommand(
   const token = newStdioToken();
   const settings = {
     servers: onlyServer({ command, args, cwd, env: serverEnvironment(io.env, env) }, label),
-    ...{ address: { host: '127.0.0.1', port: 0 }, token, maxSessions: MAX_SESSIONS },
+    ...{ address: { host: '127.0.0.1', port: 0 }, token, maxSessions: MAX_SESSIONS, keepsFirst },
   };
   const adapter = await startStdioServer(settings, {
     signalGroup,
@@ -148,7 +150,8 @@ export async function openTargets(
     const { name, argv, env, cwd = io.cwd } = server;
     const values = [...env].map(([key, from]) => [key, 'env' in from ? io.env[from.env] : from.value] as const);
     const own = { ...io, env: { ...io.env, ...Object.fromEntries(values) } };
-    return startCommand({ name, cwd, env: [...env.keys()], label: label(name) }, argv, own, ports);
+    const how = { label: label(name), keepsFirst: true };
+    return startCommand({ name, cwd, env: [...env.keys()], ...how }, argv, own, ports);
   });
   return await Promise.all(opened);
 }

@@ -8,7 +8,8 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import type { FastifyReply } from 'fastify';
 import { readBody } from '../http/app.js';
 import { acceptsType, mediaType } from '../protocol/headers.js';
-import { type ParsedJson, readJson } from '../protocol/json/json.js';
+import { type ParsedJson, readJson, spanOf } from '../protocol/json/json.js';
+import { renderJson } from '../protocol/json/request-ids.js';
 import { type Message, readEnvelope } from '../protocol/jsonrpc.js';
 import { encodeSseComment, encodeSseMessage } from '../protocol/sse.js';
 import { type ProcessEnd, type ProcessPorts, type ServerCommand, startServerProcess } from './server-process.js';
@@ -50,9 +51,12 @@ class HttpStream implements ClientStream {
   #timer: NodeJS.Timeout | undefined;
   #isStream = false;
   #isFinished = false;
+  /** Is given the response. */
+  readonly #opening: Opening | undefined;
 
-  constructor(response: ServerResponse, streamAfterMs?: number) {
+  constructor(response: ServerResponse, streamAfterMs?: number, opening?: Opening) {
     this.#response = response;
+    this.#opening = opening;
     if (streamAfterMs === undefined) return;
     this.#timer = setTimeout(() => this.startStream(), streamAfterMs);
   }
@@ -80,6 +84,7 @@ class HttpStream implements ClientStream {
   finish(json?: string, isFailure = false): boolean {
     if (this.#isFinished) return true;
     if (json === undefined) this.startStream();
+    else if (this.#opening !== undefined) this.#opening.response = json;
     this.release();
     if (this.#isStream) this.#response.end(json === undefined ? '' : encodeSseMessage(json));
     else this.#sendJson(isFailure ? 502 : 200, json ?? '');
@@ -103,7 +108,13 @@ type OpenSession = {
   readonly session: StdioSession;
   /** The version that the server answered `initialize` with; empty until then. */
   version: string;
+  /** What it was opened with, and the response, if the next one who opens a session alike may have it. */
+  readonly opening?: Opening | undefined;
+  /** The server was told already that the session is initialized. */
+  readonly isTakenOver?: boolean;
 };
+
+type Opening = { readonly params: string; response?: string };
 
 /** The value of a header that occurs once; `undefined` if it is absent, repeated or empty. */
 export function singleHeader({ headersDistinct }: IncomingMessage, name: string): string | undefined {
@@ -126,6 +137,11 @@ export type SessionSettings = {
   readonly idleMs?: number;
   /** How long a request of the server waits for a client that reads it; the default is for tests to change. */
   readonly unreadMs?: number;
+  /**
+   * The first session that its client ends is kept for the next client that opens one with the same `initialize`: `dev`
+   * lists a server, and then the gateway does, with one process.
+   */
+  readonly keepsFirst?: boolean;
 };
 
 export type SessionPorts = Omit<ProcessPorts, 'killMarked'> & {
@@ -143,6 +159,8 @@ export class ServerSessions {
   readonly #sessions = new Map<string, OpenSession>();
   /** Ended sessions whose processes still run; they count towards the limit. */
   readonly #running = new Set<StdioSession>();
+  /** The session that the next client has, if it opens it alike. */
+  #kept: OpenSession | undefined;
   /** Sessions that wait to be told what is run. */
   #preparing = 0;
   #opened = 0;
@@ -165,7 +183,8 @@ export class ServerSessions {
     const known = this.#findSession(request);
     if ('status' in known) return known;
     if (request.method === 'GET') return openEvents(known.session, request, reply);
-    void this.#end(singleHeader(request, 'mcp-session-id') ?? '', 'the client ended the session');
+    const id = singleHeader(request, 'mcp-session-id') ?? '';
+    if (!this.#keep(id, known)) void this.#end(id, 'the client ended the session');
     reply.code(204).send();
     return undefined;
   }
@@ -179,12 +198,47 @@ export class ServerSessions {
   endIdle(idleMs = this.#settings.idleMs ?? IDLE_MS): void {
     for (const [id, { session }] of this.#sessions)
       if (session.isIdle(idleMs)) void this.#end(id, 'nobody used the session');
+    const kept = this.#kept?.session;
+    if (kept?.isIdle(CROWDED_IDLE_MS) !== true) return;
+    this.#kept = undefined;
+    void kept.end('nobody used the session');
+  }
+
+  /** Keeps a session that its client has ended; false if it is to end. */
+  #keep(id: string, open: OpenSession): boolean {
+    const isFirst = this.#opened === 1 && this.#kept === undefined;
+    if (!isFirst || open.opening?.response === undefined) return false;
+    this.#sessions.delete(id);
+    this.#kept = open;
+    return true;
+  }
+
+  /** Hands the kept session over, with the response that its client had. */
+  #takeOver(message: Call, reply: FastifyReply): boolean {
+    const { session, version, opening } = this.#kept ?? {};
+    const { params, response = '' } = opening ?? {};
+    const result = spanOf(response, ['result']);
+    if (session === undefined || version === undefined || result === undefined) return false;
+    if (params !== JSON.stringify(message.params)) return false;
+    this.#kept = undefined;
+    const id = newSessionId();
+    this.#sessions.set(id, { session, version, isTakenOver: true });
+    const text = response.slice(result.start, result.end);
+    reply.header('mcp-session-id', id).header('content-type', 'application/json');
+    reply.send(`{"jsonrpc":"2.0","id":${renderJson(message.id)},"result":${text}}`);
+    return true;
   }
 
   async #end(id: string, how: string): Promise<void> {
     const open = this.#sessions.get(id);
     this.#sessions.delete(id);
     await open?.session.end(how);
+  }
+
+  /** Under whatever id it is known. */
+  #forget(session: StdioSession): void {
+    for (const [id, open] of this.#sessions) if (open.session === session) this.#sessions.delete(id);
+    if (this.#kept?.session === session) this.#kept = undefined;
   }
 
   #findSession(request: IncomingMessage): OpenSession | Refusal {
@@ -211,6 +265,10 @@ export class ServerSessions {
     if ('status' in known) return known;
     if (isOpening) return { status: 400, message: 'The session is open already.' };
     const { session } = known;
+    if (known.isTakenOver === true && message.kind === 'notification' && message.method === INITIALIZED) {
+      reply.code(202).send();
+      return undefined;
+    }
     if (message.kind === 'request')
       return call(session, message, text, reply, new HttpStream(reply.raw, STREAM_AFTER_MS));
     const refusal = message.kind === 'notification' ? session.notify(message, text) : session.reply(message, text);
@@ -221,7 +279,8 @@ export class ServerSessions {
 
   /** Starts a process and forwards `initialize`; the session exists once the server has answered it. */
   async #open(message: Call, text: string, reply: FastifyReply): Promise<Refusal | undefined> {
-    const { maxSessions, env } = this.#settings;
+    if (this.#takeOver(message, reply)) return undefined;
+    const { maxSessions, env, keepsFirst } = this.#settings;
     if (this.#running.size + this.#preparing >= maxSessions) {
       this.endIdle(CROWDED_IDLE_MS);
       const headers = { 'retry-after': '10' };
@@ -229,7 +288,8 @@ export class ServerSessions {
       return { status: 503, message: why, headers };
     }
     this.#opened += 1;
-    const id = randomBytes(SESSION_ID_BYTES).toString('base64url');
+    const id = newSessionId();
+    const opening = keepsFirst === true ? { params: JSON.stringify(message.params) } : undefined;
     const label = `${this.#server.label}session ${this.#opened}`;
     const log = (line: string): void => this.#ports.log(`${label}: ${line}`);
     this.#preparing += 1;
@@ -243,7 +303,8 @@ export class ServerSessions {
     }
     const command = { ...prepared, env: { ...prepared.env, ...env } };
     // The response carries the session id, so it cannot begin before the server has answered.
-    const stream = new HttpStream(reply.raw);
+    const stream = new HttpStream(reply.raw, undefined, opening);
+    let isInitialized = false;
     const session: StdioSession = new StdioSession(
       (handlers) => startServerProcess(command, handlers, { ...this.#ports, log }),
       {
@@ -252,13 +313,14 @@ export class ServerSessions {
         now: this.#now,
         unreadMs: this.#settings.unreadMs ?? UNREAD_MS,
         onInitialized: (version) => {
+          isInitialized = version !== undefined;
           if (version === undefined) void session.end(REFUSED_TO_INITIALIZE);
-          else this.#sessions.set(id, { session, version });
+          else this.#sessions.set(id, { session, version, opening });
           if (version !== undefined) stream.addHeader('mcp-session-id', id);
         },
         onEnd: (end) => {
           log(`ended: ${end.how}`);
-          this.#sessions.delete(id);
+          this.#forget(session);
           void session.end('').then(() => this.#running.delete(session));
           this.#ports.onProcessEnd?.(end);
         },
@@ -266,12 +328,18 @@ export class ServerSessions {
     );
     this.#running.add(session);
     const onLeft = (): void => {
-      if (!this.#sessions.has(id)) void session.end('the client left before there was a session');
+      if (!isInitialized) void session.end('the client left before there was a session');
     };
     reply.raw.on('close', onLeft);
     if (reply.raw.destroyed) onLeft();
     return call(session, message, text, reply, stream);
   }
+}
+
+const INITIALIZED = 'notifications/initialized';
+
+function newSessionId(): string {
+  return randomBytes(SESSION_ID_BYTES).toString('base64url');
 }
 
 function call(

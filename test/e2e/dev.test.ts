@@ -244,6 +244,7 @@ describe('dev', () => {
       await writeFile(
         join(folder, 'tool.cjs'),
         `const [tool, ...words] = process.argv.slice(2);
+        console.error('started');
         const results = {
           initialize: (p) => ({ protocolVersion: p.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 's', version: '1' } }),
           'tools/list': () => ({ tools: [{ name: tool, inputSchema: { type: 'object' } }] }),
@@ -291,6 +292,8 @@ describe('dev', () => {
       expect((await direct.client.listTools()).tools).toHaveLength(1);
       await direct.close();
       await expect.poll(dev.stdout).toMatch(/^[\d:]{8} {2}allowed +one tools\/call first$/m);
+      // One process for all listings, and one for each of the two clients.
+      expect(dev.stderr().match(/^one session \d+: stderr: started$/gm)).toHaveLength(3);
       dev.signal('SIGTERM');
       expect(await dev.ended).toBe(143);
       const setup = join(folder, 'several');
