@@ -213,7 +213,7 @@ describe('[GU-01] the guides', () => {
         quickstart('dev-issuer user'),
         quickstart('dev-issuer --users'),
         quickstart('export MCP_URL'),
-        quickstart('dev --upstream'),
+        quickstart('sallyport dev "$MCP_URL"'),
         quickstart('sallyport init'),
         quickstart('sallyport pin diff'),
         quickstart('sallyport pin approve'),

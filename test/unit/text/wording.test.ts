@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createSuggester, errorCode, nearestCandidate } from '../../../src/text/wording.js';
+import { createSuggester, errorCode, fullDurationText, nearestCandidate } from '../../../src/text/wording.js';
 
 describe('[C-04] what a mistyped word meant', () => {
   it.each([
@@ -35,5 +35,20 @@ describe('errorCode', () => {
     expect(errorCode(Object.assign(new Error('secret'), { code: 'ECONNREFUSED' }))).toBe('ECONNREFUSED');
     expect(errorCode(new TypeError('secret'))).toBe('TypeError');
     expect(errorCode('secret')).toBe('unknown');
+  });
+});
+
+describe('a time in words', () => {
+  it.each([
+    [1, '1 millisecond'],
+    [1000, '1 second'],
+    [90_000, '90 seconds'],
+    [60_000, '1 minute'],
+    [600_000, '10 minutes'],
+    [8 * 3_600_000, '8 hours'],
+    [7 * 86_400_000, '7 days'],
+    [130_500, '2 minutes'],
+  ])('is in the unit that a person would use: %i', (ms, text) => {
+    expect(fullDurationText(ms)).toBe(text);
   });
 });
