@@ -349,6 +349,11 @@ function printServed(served: readonly ServedServer[], io: CliIo): void {
 
 const LABEL_WIDTH = 11;
 
+/** A sentence, on a terminal in lines that fit. */
+function proseText(text: string, { isTty, columns }: CliIo): string {
+  return isTty && columns !== undefined ? hangingLines(text, 0, 0, columns).join('\n') : text;
+}
+
 /** A line behind its label, on a terminal in lines that fit. */
 function printLabelled(label: string, text: string, io: CliIo): void {
   const columns = io.isTty ? io.columns : undefined;
@@ -514,8 +519,8 @@ ${alone}console    http://127.0.0.1:${portOf('admin')}/   (paste this token: ${a
 metrics    http://127.0.0.1:${portOf('ops')}/metrics
 audit      ${escapeForTerminal(join(folder, 'audit-*.jsonl'))}   (removed at the end)
 
-A client that can log in needs the endpoint alone: the development issuer answers its challenge.
-The configurations below present a token instead, which they take from the variable TOKEN:
+${proseText('A client that can log in needs the endpoint alone: the development issuer answers its challenge.', io)}
+${proseText('The configurations below present a token instead, which they take from the variable TOKEN:', io)}
 
 export TOKEN=${token}
 ${tokens}
