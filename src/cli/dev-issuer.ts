@@ -110,13 +110,16 @@ async function runUser(name: string, options: UserOptions, io: CliIo, ports: Iss
   }
   const file = resolve(io.cwd, users);
   await addIgnored(dirname(file), [`/${basename(file)}`]).catch(() => undefined);
+  const before = await readUsersFile(file);
+  const isKnown = 'users' in before && before.users.some((user) => user.name === name);
   const error = await writeUser(file, {
     ...{ name, hash: await hashPassword(password) },
     ...{ groups: group, scopes: scope },
   });
   if (error !== undefined) return fail(`the users file ${shown(users)} ${error}`, EXIT_UNCHECKED, io);
   if (generate === true) io.stdout(`${password}\n`);
-  io.stderr(`${name} is written to ${shown(users)}\n`);
+  const written = isKnown ? `${name} has another password now in` : `${name} is written to`;
+  io.stderr(`${written} ${shown(users)}\n`);
   return EXIT_FINE;
 }
 
@@ -141,7 +144,8 @@ async function runToken(options: TokenOptions, io: CliIo, ports: IssuerPorts): P
       return fail(`no development issuer answers at ${issuer}; this starts one: ${start}`, EXIT_UNCHECKED, io);
     }
     const password = await ports.readPassword(`Password of ${escapeForTerminal(options.user)}: `);
-    return await logIn(issuer, options, password ?? '', guarded, io);
+    if (password === undefined || password === '') return fail('no password was given', EXIT_UNCHECKED, io);
+    return await logIn(issuer, options, password, guarded, io);
   } finally {
     await guarded.close();
   }

@@ -209,7 +209,7 @@ export function proposedBy(fit: Fit, text: string, { name, issuers, groups }: Se
   return { fit, ...adaptPolicy(text, fit, names) };
 }
 
-const MARK = '# SHA-256 of the lines above, as they were written: ';
+const MARK = '# As long as the lines above are as they were written, `sallyport remove` deletes this file. SHA-256: ';
 
 /** A draft with a last line by which `remove` knows that nobody has edited it. */
 function signDraft(text: string): string {
@@ -266,7 +266,7 @@ function isReadOnly(pin: Pin): boolean {
 export function policyText(answers: ServerAnswers, lock: Lock | undefined, proposed?: Proposed): string {
   const { name, issuers, groups, allow } = answers;
   if (proposed !== undefined)
-    return signDraft(`# Who may use ${name}, proposed by \`sallyport add\` from the policy for ${proposed.fit.name} that comes with Sallyport.
+    return signDraft(`# Who may use ${name}, drafted by Sallyport from the policy for ${proposed.fit.name} that comes with Sallyport.
 ${proposed.text}`);
   const { granted, doubtful, listed, patterns } = sortTools(lock, allow);
   const isEmpty = granted.length === 0;
@@ -306,7 +306,7 @@ ${proposed.text}`);
         ...rule.map((line) => `# ${line}`),
       ]
     : ['rules:', ...rule];
-  return signDraft(`# Who may use ${name}, drafted by \`sallyport add\`. What no rule allows is neither listed nor callable.
+  return signDraft(`# Who may use ${name}, drafted by Sallyport. What no rule allows is neither listed nor callable.
 # Tools are granted by name, one a line, so that a review shows each grant. A grant takes effect once the
 # definition of the tool is approved (\`sallyport pin approve\`). Prompts and resources need a grant as well: add
 # prompts: [NAME] or resources: ["URI"] beside tools.
@@ -363,7 +363,7 @@ export function testText(answers: ServerAnswers, lock: Lock | undefined, propose
   #   list: ${server}
   #   items: ${list(granted)}
 `;
-  return signDraft(`# Tests of the policy, drafted by \`sallyport add\`. Run them with: sallyport test policies
+  return signDraft(`# Tests of the policy, drafted by Sallyport. Run them with: sallyport test policies
 # docs/guides/writing-policies.md shows how to go on.
 version: 1
 principals:
