@@ -82,9 +82,9 @@ describe('the process log', () => {
       expect(off.map(({ control }) => control)).toEqual(
         expect.arrayContaining(['admin', 'tls:data', 'binding:wiki', 'upstream-identity:wiki']),
       );
-      expect(off.map(({ level }) => level)).toEqual(off.map(() => 'info'));
+      expect(off.map(({ level }) => level)).toEqual(off.map(() => 'debug'));
       const [first] = controls.filter(({ control }) => control === 'pins:wiki');
-      expect(first).toMatchObject({ state: 'degraded', level: 'info' });
+      expect(first).toMatchObject({ state: 'degraded', level: 'debug' });
       const file = join(gateway.folder, 'gateway.yaml');
       const text = await readFile(file, 'utf8');
       await writeFile(file, text.replace('issuers: [test]', 'issuers: [test]\n    audiences: {test: [wiki]}'));

@@ -2,7 +2,7 @@
 // `serve` never reads it, because it starts no program. docs/reference/commands.md#stdio.
 
 import { type Static, Type } from '@sinclair/typebox';
-import { list, named, record, SECRET_TITLE, text } from './declarations.js';
+import { DIALECT, list, named, record, SECRET_TITLE, text } from './declarations.js';
 
 const VARIABLE_TITLE = 'the name of an environment variable';
 
@@ -48,5 +48,5 @@ export const STDIO_SCHEMA = record(
     }),
     servers: named('The servers by name.', SERVER),
   },
-  { title: 'a file of stdio servers' },
+  { $schema: DIALECT, title: 'a file of stdio servers' },
 );

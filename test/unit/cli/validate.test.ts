@@ -220,7 +220,7 @@ describe('[C-13] schema', () => {
     expect(await buildProgram(io, [schemaCommand(io)]).run(['schema', 'gatway'])).toBe(2);
     expect(io.out()).toBe('');
     expect(io.err()).toBe(
-      'error: unknown schema; did you mean "gateway"? Known: gateway, policy, policy-test, lock, audit.\n',
+      'error: unknown schema; did you mean "gateway"? Known: gateway, policy, policy-test, lock, stdio, audit.\n',
     );
   });
 });

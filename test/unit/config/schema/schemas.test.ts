@@ -13,8 +13,8 @@ function plainValidator(name: string): (value: unknown) => boolean {
 }
 
 describe('[C-13] the published JSON Schemas', () => {
-  it('are five, of draft 2020-12, and compile for strangers', () => {
-    expect([...SCHEMAS.keys()]).toEqual(['gateway', 'policy', 'policy-test', 'lock', 'audit']);
+  it('are six, of draft 2020-12, and compile for strangers', () => {
+    expect([...SCHEMAS.keys()]).toEqual(['gateway', 'policy', 'policy-test', 'lock', 'stdio', 'audit']);
     for (const [name, schema] of SCHEMAS) {
       expect(schema['$schema']).toBe('https://json-schema.org/draft/2020-12/schema');
       expect(() => plainValidator(name)).not.toThrow();
