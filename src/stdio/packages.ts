@@ -107,7 +107,7 @@ function pythonPackage(spec: string): Named {
 export function unpinnedIn(command: readonly string[]): readonly string[] {
   return packagesOf(command).flatMap(({ manager, spec, name, version }) => {
     if (version !== undefined) return [];
-    const example = exactSpec({ manager, name: name ?? 'NAME' }, '1.2.3');
+    const example = exactSpec({ manager, name: name ?? 'NAME' }, 'VERSION');
     return [
       `${JSON.stringify(spec)} names no exact version, so that each start may run another program: write ${example}`,
     ];

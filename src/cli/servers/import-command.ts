@@ -24,7 +24,7 @@ export async function runImport(options: ImportOptions, io: CliIo, ports: AddCom
   const added = await addAll(chosen, options, configuration, io, ports);
   if (added.length === 0) return EXIT_FAILED;
   const code = await ports.validate(configuration.outline.file);
-  io.stdout(nextText(added, options, configuration, io));
+  io.stdout(nextText(added, options, configuration, io, ports));
   return added.length < chosen.servers.length ? EXIT_FAILED : code;
 }
 
@@ -107,16 +107,20 @@ function nextText(
   { from, config }: ImportOptions,
   { layout, folder }: ExistingConfiguration,
   io: CliIo,
+  ports: Pick<AddCommandPorts, 'gitIdentity'>,
 ): string {
+  const by = ports.gitIdentity?.() === undefined ? ' --by "$(id -un)"' : '';
   const variables = [...new Set(added.flatMap((one) => one.variables))].filter((name) => io.env[name] === undefined);
   const steps = [
     ...(variables.length === 0
       ? []
       : [[`set ${variables.join(', ')} where the gateway and the adapter run`, undefined] as const]),
-    ['read the policies and what is pending', commandLine(io, ['pin', 'diff', '-c', config])] as const,
     ...(added.some(({ command }) => command !== undefined)
-      ? [['start the adapter', stdioLine(layout.config, folder, io)] as const]
+      ? [['start the adapter, in a terminal of its own', stdioLine(layout.config, folder, io)] as const]
       : []),
+    ['read the policies and what is pending', commandLine(io, ['pin', 'diff', '-c', config])] as const,
+    ['approve what you have read', `${commandLine(io, ['pin', 'approve', '-c', config, '--all'])}${by}`] as const,
+    ['start the gateway, if it does not run', commandLine(io, ['serve', '-c', config])] as const,
   ];
   const lines = steps.map(([what, line], at) => `${at + 1}. ${what}${line === undefined ? '' : `:\n   ${line}`}\n`);
   const secrets = added.some(({ hasSecrets }) => hasSecrets)

@@ -49,10 +49,10 @@ describe('[STD-09] the packages of a command', () => {
 
   it('without an exact version are said, with what to write', () => {
     expect(unpinnedIn(split('npx -y @scope/server@latest'))).toEqual([
-      '"@scope/server@latest" names no exact version, so that each start may run another program: write @scope/server@1.2.3',
+      '"@scope/server@latest" names no exact version, so that each start may run another program: write @scope/server@VERSION',
     ]);
-    expect(unpinnedIn(split('uvx server'))).toEqual([expect.stringContaining('write server==1.2.3')]);
-    expect(unpinnedIn(split('npx -y github:someone/server'))).toEqual([expect.stringContaining('write NAME@1.2.3')]);
+    expect(unpinnedIn(split('uvx server'))).toEqual([expect.stringContaining('write server==VERSION')]);
+    expect(unpinnedIn(split('npx -y github:someone/server'))).toEqual([expect.stringContaining('write NAME@VERSION')]);
     expect(unpinnedIn(split('npx -y server@1.2.3'))).toEqual([]);
   });
 
