@@ -15,6 +15,7 @@ import { newStdioToken } from '../stdio.js';
 import { type Added, addServer, type NewServer, shown } from './add-server.js';
 import type { ExistingConfiguration } from './configuration.js';
 import { SECRETS_FOLDER, type ServerAnswers, type ServerHeader } from './drafts.js';
+import { findSecretWord } from './import-plan.js';
 import type { Questions } from './questions.js';
 import type { ServerOptions } from './server-options.js';
 import {
@@ -59,6 +60,15 @@ export type StdioCommand = {
   readonly cwd?: string | undefined;
 };
 
+/** Where no variable takes a secret, as with the address of a database, it can stand only on the command line. */
+function warnOfSecret(name: string, argv: readonly string[], io: CliIo): void {
+  const at = findSecretWord(argv);
+  if (at === undefined) return;
+  io.stderr(
+    `warning: ${name}: argument ${at} seems to hold a secret; it is written to ${STDIO_FILE}, and every user of the machine sees it while the server runs\n`,
+  );
+}
+
 /** Adds a server of whichever kind; `undefined` with the reason printed. */
 export async function addTo(
   configuration: ExistingConfiguration,
@@ -74,6 +84,7 @@ export async function addTo(
     endpoint === undefined ? [] : [{ path: ['endpoints', endpoint, 'upstreams'], key: answers.name, value: backend }];
   const how = { command: 'add', isOffline: options.offline === true } as const;
   if (command === undefined) return addServer(configuration, { answers, entries }, how, io, ports);
+  warnOfSecret(answers.name, command.argv, io);
   const pinned: PinnedCommand | undefined = how.isOffline
     ? { command: command.argv }
     : await pinCommand(command, configuration, io);

@@ -581,14 +581,16 @@ export async function compileChecked(
 /** Compiled rules with what they were compiled from. */
 function withSources(
   own: readonly Rule[],
-  { rules }: PolicyDocument,
+  { rules, defaults = {} }: PolicyDocument,
   isEnforced: boolean,
   report: ReportDiagnostic,
 ): readonly CheckedRule[] {
   return rules.flatMap((written, index) => {
     const rule = own[index];
     const reportRule: ReportDiagnostic = (path, ...rest) => report(['rules', index, ...path], ...rest);
-    return rule === undefined ? [] : [{ rule, written, report: reportRule, isEnforced }];
+    return rule === undefined
+      ? []
+      : [{ rule, written: withDefaults(written, defaults), report: reportRule, isEnforced }];
   });
 }
 

@@ -29,6 +29,7 @@ import { isList, namedUpstreams, warnOfReviewerGroups } from './rule.js';
 /** A compiled rule with what it was compiled from. */
 export type CheckedRule = {
   readonly rule: Rule;
+  /** With what its file says for all of its rules. */
   readonly written: RuleDocument;
   readonly report: ReportDiagnostic;
   /** Its policy decides. */

@@ -218,6 +218,10 @@ describe('[C-27] add', () => {
     await run(['add', 'git', '--group', 'eng', '--offline', '--', 'uvx', 'mcp-server-git']);
     expect(await read('stdio.yaml')).toContain(`${first}  git:\n    command: ["uvx", "mcp-server-git"]\n`);
     expect(await read('secrets/stdio.token')).toBe(token);
+    const address = 'postgresql://reader:word@127.0.0.1/db';
+    const database = await run(['add', 'db', '--group', 'eng', '--offline', '--', 'server-db', address]);
+    expect(database.err).toContain('warning: db: argument 1 seems to hold a secret; it is written to stdio.yaml');
+    await run(['remove', 'db']);
     const hint = 'Nothing listens on 127.0.0.1:8090, the adapter of files, git.\nStart it: ';
     const listed = await run(['list']);
     expect(listed.out).toContain(hint);

@@ -78,6 +78,10 @@ describe('names', () => {
     expect(compiled([document([RULE], 'a'), document([RULE], 'b')]).diagnostics).toMatchObject([
       { path: ['rules', 0], severity: 'warning', message: 'this rule says the same as "a/read"' },
     ]);
+    // What a file says for all its rules is said by each of them.
+    const own = { ...RULE, what: { tools: ['get_issue'] } };
+    const of = (upstream: string) => ({ ...document([own], upstream), defaults: { upstreams: [upstream] } });
+    expect(compiled([of('github'), of('mail')]).diagnostics).toEqual([]);
     expect(compiled([document([RULE], 'builtin')]).diagnostics).toMatchObject([{ path: ['policy'] }]);
   });
 
