@@ -166,7 +166,7 @@ function printChoices(answers: ServerAnswers, lock: Lock, proposed: Proposed | u
 }
 
 /** Whether a file or a link is where something would be written. Prints which. */
-async function hasObstacles(
+export async function hasObstacles(
   folder: string,
   written: readonly string[],
   command: AddOptions['command'],

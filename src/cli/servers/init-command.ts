@@ -5,14 +5,15 @@
 
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { join, relative, resolve } from 'node:path';
+import { join, posix, relative, resolve } from 'node:path';
 import { KEY_BYTES, writeKeyText } from '../../config/key-material.js';
 import type { IssuerSettings, Network } from '../../config/settings.js';
 import { pendingOf } from '../../pins/approval.js';
-import { quoteForShell } from '../../text/escaping.js';
+import { escapeForTerminal, quoteForShell } from '../../text/escaping.js';
+import { type NewFile, writeNewFiles } from '../new-files.js';
 import type { PinPorts } from '../pin/lock-files.js';
-import { type CliIo, type Command, commandLine, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
-import { type Added, addServer, shown } from './add-server.js';
+import { type CliIo, type Command, commandLine, EXIT_FINE, EXIT_UNCHECKED, fail } from '../program.js';
+import { type Added, addServer, hasObstacles, shown } from './add-server.js';
 import {
   type GatewayAnswers,
   gatewayText,
@@ -24,7 +25,7 @@ import {
   type ServerAnswers,
   serverPaths,
 } from './drafts.js';
-import { askAll, findUrlError, groupsAsked, namesIn, type Questions, urlAsked } from './questions.js';
+import { type Asked, askAll, findUrlError, groupsAsked, namesIn, type Questions, urlAsked } from './questions.js';
 import {
   addServerOptions,
   NAME_RULE,
@@ -40,6 +41,8 @@ type InitOptions = ServerOptions & {
   readonly name?: string;
   readonly publicUrl?: string;
   readonly yes?: boolean;
+  /** False: the servers are added later. */
+  readonly server?: boolean;
 };
 
 type QuestionPorts = {
@@ -55,26 +58,42 @@ const IPV4 = /^[0-9.]+$/;
 
 type Answers = { readonly server: ServerAnswers; readonly gateway: GatewayAnswers };
 
+const issuerAsked = (given: string | undefined): Asked => ({
+  ...{ flag: '--issuer', question: 'Issuer of the tokens of callers (URL)', given, findError: findUrlError },
+});
+
+const publicUrlAsked = (given: string | undefined): Asked => ({
+  ...{ flag: '--public-url', question: 'URL of the gateway as clients see it', given, findError: findUrlError },
+  fallback: DEFAULT_PUBLIC_URL,
+});
+
+/** What a gateway without servers needs. */
+async function readGatewayAnswers(
+  options: InitOptions,
+  io: CliIo,
+  ports: QuestionPorts,
+): Promise<GatewayAnswers | undefined> {
+  const questions = options.yes === true ? undefined : ports.questions?.();
+  try {
+    const asked = [issuerAsked(options.issuer), publicUrlAsked(options.publicUrl)];
+    const given = await askAll(asked, questions, 'init', io);
+    if (given === undefined) return undefined;
+    const [issuer = '', publicUrl = ''] = given;
+    return { issuer, publicUrl, issuerNetwork: await ports.networkOf(issuer) };
+  } finally {
+    questions?.close();
+  }
+}
+
 /** Everything that the files need; `undefined` if a mistake or what is missing was printed. */
 async function readAnswers(options: InitOptions, io: CliIo, ports: QuestionPorts): Promise<Answers | undefined> {
   const questions = options.yes === true ? undefined : ports.questions?.();
   try {
     const asked = [
       urlAsked(options.url),
-      {
-        flag: '--issuer',
-        question: 'Issuer of the tokens of callers (URL)',
-        given: options.issuer,
-        findError: findUrlError,
-      },
+      issuerAsked(options.issuer),
       groupsAsked(options.group),
-      {
-        flag: '--public-url',
-        question: 'URL of the gateway as clients see it',
-        given: options.publicUrl,
-        fallback: DEFAULT_PUBLIC_URL,
-        findError: findUrlError,
-      },
+      publicUrlAsked(options.publicUrl),
     ];
     const given = await askAll(asked, questions, 'init', io);
     if (given === undefined) return undefined;
@@ -125,6 +144,7 @@ export type InitPorts = QuestionPorts &
  */
 async function runInit(options: InitOptions, io: CliIo, ports: InitPorts): Promise<number> {
   const folder = resolve(io.cwd, options.dir ?? '.');
+  if (options.server === false) return runEmptyInit(folder, options, io, ports);
   const answers = await readAnswers(options, io, ports);
   if (answers === undefined) return EXIT_UNCHECKED;
   const { gateway, server } = answers;
@@ -142,7 +162,7 @@ async function runInit(options: InitOptions, io: CliIo, ports: InitPorts): Promi
   };
   const configuration = {
     ...{ folder, layout: NEW_LAYOUT, ignored: IGNORED, text: gatewayText(gateway), isNew: true },
-    begun: [{ path: KEY_FILE, text: `${writeKeyText(randomBytes(KEY_BYTES))}\n`, isSecret: true }],
+    begun: [newKey()],
   };
   const how = { command: 'init', isOffline: options.offline === true, checkIssuers } as const;
   const config = join(folder, NEW_LAYOUT.config);
@@ -155,6 +175,39 @@ async function runInit(options: InitOptions, io: CliIo, ports: InitPorts): Promi
   if (code === EXIT_FINE) printNext(folder, answers, added, isKeycloak, io, ports);
   return code;
 }
+
+function newKey(): NewFile {
+  return { path: KEY_FILE, text: `${writeKeyText(randomBytes(KEY_BYTES))}\n`, isSecret: true };
+}
+
+/** Writes a gateway to which `add` adds its servers, such as those of a client's file. Nobody is asked yet. */
+async function runEmptyInit(folder: string, options: InitOptions, io: CliIo, ports: InitPorts): Promise<number> {
+  const gateway = await readGatewayAnswers(options, io, ports);
+  if (gateway === undefined) return EXIT_UNCHECKED;
+  const files = [
+    { path: NEW_LAYOUT.config, text: gatewayText(gateway), isSecret: false },
+    { path: posix.join(NEW_LAYOUT.policies, 'README.md'), text: POLICIES_NOTE, isSecret: false },
+    newKey(),
+  ];
+  const paths = files.map(({ path }) => path);
+  if (await hasObstacles(folder, paths, 'init', io)) return EXIT_UNCHECKED;
+  const error = await writeNewFiles(folder, files, IGNORED);
+  if (error !== undefined) return fail(`nothing was written: ${escapeForTerminal(error)}`, EXIT_UNCHECKED, io);
+  io.stdout(`written to ${shown(folder, io)}: ${[...paths, '.gitignore'].map(escapeForTerminal).join(', ')}\n`);
+  const config = join(folder, NEW_LAYOUT.config);
+  const code = await ports.validate(config);
+  const add = (...more: readonly string[]): string =>
+    `   ${commandLine(io, ['add', '-c', relative(io.cwd, config), ...more])}\n`;
+  io.stdout(`\nNext: add a server that is reached by its URL, one that a command starts, or those that a client has:
+${add('NAME', '--group', 'GROUP', '--url', 'URL')}${add('NAME', '--group', 'GROUP', '--', 'COMMAND')}${add('--from', 'mcp.json', '--group', 'GROUP')}`);
+  return code;
+}
+
+const POLICIES_NOTE = `# Policies
+
+Who may use what: one file of rules a server, \`NAME.policy.yaml\`, and the approved definitions in \`pins/\`. \`sallyport add\` writes
+both, and \`sallyport validate\` checks them.
+`;
 
 /** Where there is a gateway file already, a server is added to it. */
 function printAdd(folder: string, { name, url }: ServerAnswers, io: CliIo): void {
@@ -227,6 +280,7 @@ export function initCommand(io: CliIo, ports: InitPorts): Command {
     examples: [
       'sallyport init',
       'sallyport init gateway --url https://mcp.internal/mcp --issuer https://idp.example.com --group eng',
+      'sallyport init gateway --no-server --issuer https://idp.example.com',
     ],
     configure(command, finish) {
       addServerOptions(command)
@@ -234,6 +288,7 @@ export function initCommand(io: CliIo, ports: InitPorts): Command {
         .option('--issuer <url>', 'issuer of the tokens of callers')
         .option('--name <name>', 'name of the upstream (default: from its URL)')
         .option('--public-url <url>', 'URL of the gateway as clients see it (default: http://127.0.0.1:8080)')
+        .option('--no-server', 'write a gateway without a server; add adds them')
         .option('--yes', 'ask no questions')
         .option('--offline', 'ask neither the issuer nor the server')
         .action(async (dir: string | undefined, options: InitOptions) =>

@@ -25,6 +25,8 @@ export function checkLikelyMistakes(file: GatewayConfig, report: ReportDiagnosti
   }
   for (const [name, upstream] of Object.entries(file.upstreams))
     checkUpstream(file, ['upstreams', name], upstream, report);
+  if (Object.keys(file.upstreams).length === 0)
+    warn(['upstreams'], 'there is no server yet, so every path is unknown; sallyport add NAME adds one');
   checkBlanks(file, warn);
 }
 

@@ -684,7 +684,7 @@ export const GATEWAY_SCHEMA = published(
         ),
       ),
       issuers: named('Authorization servers by name.', ISSUER, { default: {} }),
-      upstreams: named('MCP servers by name.', UPSTREAM_SCHEMA, { minProperties: 1 }),
+      upstreams: named('MCP servers by name.', UPSTREAM_SCHEMA),
       endpoints: named('Several upstreams under one path, by name.', AGGREGATE_SCHEMA, {
         default: {},
       }),

@@ -90,6 +90,13 @@ async function snapshot(): Promise<Readonly<Record<string, string>>> {
 }
 
 describe('[C-27] add', () => {
+  it('adds the first server of a gateway that has none, which validate says', async () => {
+    const empty = await run(['init', '--no-server', '--issuer', 'https://idp.example.com', '--yes']);
+    expect([empty.code, empty.out]).toEqual([0, expect.stringContaining('warning there is no server yet')]);
+    const { code, err } = await run(ADD);
+    expect([code, err]).toEqual([0, expect.stringContaining('0 errors, 0 warnings')]);
+  });
+
   it('adds a server like that of init, and remove takes exactly that away', async () => {
     await run(INIT);
     const config = (await read('sallyport.yaml')).replace('upstreams:\n', 'upstreams:   # of the team\n');

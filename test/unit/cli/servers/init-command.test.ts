@@ -103,6 +103,20 @@ describe('[C-26] init', () => {
     });
   });
 
+  it('writes a gateway without a server, to which add adds them', async () => {
+    const { code, out, err, asked, validated } = await run(['gw', '--no-server'], {
+      answers: ['https://idp.example.com', ''],
+    });
+    expect([code, err, asked.length]).toEqual([0, '', 2]);
+    expect(await entries()).toEqual([
+      ...['gw', 'gw/.gitignore', 'gw/policies', 'gw/policies/README.md', 'gw/sallyport.yaml', 'gw/secrets'],
+      'gw/secrets/sallyport-key',
+    ]);
+    expect(validated).toEqual([join(folder, 'gw/sallyport.yaml')]);
+    expect(out).toContain('add -c gw/sallyport.yaml --from mcp.json --group GROUP\n');
+    expect((await run(['gw', '--no-server', '--issuer', 'https://idp.example.com', '--yes'])).code).toBe(2);
+  });
+
   it('writes a gateway file, a policy, a key and a lock file, and validates them', async () => {
     const { code, out, err, validated } = await run(FLAGS);
     expect([code, err]).toEqual([0, '']);
