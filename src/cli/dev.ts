@@ -192,6 +192,10 @@ async function wantedServers(
   const named = readServers(operands, options, isFromFile ? undefined : DEV_UPSTREAM.name);
   if ('error' in named) return fail(named.error, EXIT_UNCHECKED, io);
   if (options.from === undefined) return named;
+  // A person answers questions only for a gateway that can start.
+  const port = options.port ?? DEFAULT_PORT;
+  const free = await probePort(port);
+  if (typeof free !== 'number') return failToListen(port, free, io);
   const taken = named.map(({ name }) => name);
   const chosen = await chooseFrom(options.from, options.yes, taken, io, ports);
   if (chosen === undefined) return EXIT_UNCHECKED;

@@ -236,7 +236,8 @@ export async function observeTarget(
     for (const note of observation.notes ?? []) io.stderr(`note: ${settings.name}: ${escapeForTerminal(note)}\n`);
     return observation.observed;
   }
-  const why = escapeForTerminal(observation.why);
+  // What a process wrote last has lines of its own; none of them begins where ours do.
+  const why = observation.why.split('\n').map(escapeForTerminal).join('\n  ');
   io.stderr(`error: ${settings.name} could not be listed: ${why}\n`);
   return undefined;
 }
