@@ -186,12 +186,12 @@ rules:
     expect([page.status, page.url]).toEqual([200, `${console.url}/blocks`]);
     expect(page.body).toContain('write_record');
     expect((await call()).text).not.toContain('write_record one');
-    const [line] = (await console.rig.gateway.audit()).filter(({ detail }) => detail?.action === 'block');
-    expect(line).toMatchObject({
+    const recorded = async () => (await console.rig.gateway.audit()).find(({ detail }) => detail?.action === 'block');
+    await expect.poll(recorded, PATIENT).toMatchObject({
       actor: { sub: 'ann' },
       detail: { name: 'write_record', note: 'stop' },
     });
-    const id = String(line?.['detail'].revocation);
+    const id = String((await recorded())?.['detail'].revocation);
     expect((await browser.submit(`${console.url}/lift`, { form, id })).status).toBe(403);
     expect((await browser.submit(`${console.url}/block`, { ...order, upstream: 'none' })).body).toContain(
       'This upstream is not configured.',
