@@ -224,7 +224,10 @@ function configureVerifyCommands(command: Commander, io: CliIo, ports: AuditFile
     .description('Verify that the files are complete and unchanged.')
     .argument('<files...>', FILES_ARGUMENT)
     .option('--head <checkpoint>', 'checkpoint kept elsewhere: EPOCH:SEQ:HASH, JSON, or a file')
-    .option('--key <public...>', 'public key that checkpoints must be signed with, or a file that contains it')
+    .option(
+      '--key <public...>',
+      'public keys that checkpoints must be signed with, or files that contain them; stands behind <files>',
+    )
     .option('--json', 'print the verdict as JSON')
     .action(async (files: string[], options: Omit<AuditVerifyOptions, 'files'>) =>
       finish(await runAuditVerify({ ...options, files }, io)),
