@@ -87,7 +87,9 @@ function aws(args) {
 
 function npx(args) {
   if (args.includes('mcp-inspector')) return inspect(args.slice(args.indexOf('mcp-inspector') + 1));
-  const [yes, name, ...more] = args;
+  const [yes, spec = '', ...more] = args;
+  // `add` writes the exact version.
+  const name = spec.replace(/(?<=.)@\d[\w.-]*$/, '');
   if (yes !== '-y') fail(`npx would ask before it installs ${args.join(' ')}`);
   if (name === '@modelcontextprotocol/server-everything') return exec('node', [EVERYTHING, ...more]);
   // Another server speaks over stdio in its place.
@@ -98,6 +100,16 @@ function npx(args) {
 
 function uvx([name]) {
   return name === 'mcp-server-git' ? exec('node', [EVERYTHING, 'stdio']) : fail(`uvx ${name}`);
+}
+
+/** What the registry's client says of a package, whichever it is; for everything else the real npm. */
+function npm(args) {
+  if (args[0] === 'view') {
+    console.log(JSON.stringify({ version: '1.0.0', 'dist.integrity': `sha512-${'A'.repeat(86)}==` }));
+    return;
+  }
+  process.env.PATH = process.env.PATH.split(':').slice(1).join(':');
+  exec('npm', args);
 }
 
 /** Posts to an endpoint of the guides; says the status. */
@@ -146,7 +158,7 @@ async function answers(urls) {
   }
 }
 
-const STAND_INS = { aws, npx, uvx, claude, kubectl, helm, answers };
+const STAND_INS = { aws, npm, npx, uvx, claude, kubectl, helm, answers };
 const [, , called = '', ...args] = process.argv;
 const standIn = STAND_INS[basename(called)];
 await (standIn === undefined ? fail(`nothing stands in for ${called}`) : standIn(args));

@@ -113,7 +113,7 @@ beforeAll(async () => {
   });
   await mkdir(join(folder, 'stand-ins'));
   const standIn = join(ROOT, 'test/system/guide-stand-ins.mjs');
-  for (const name of ['aws', 'npx', 'uvx', 'claude', 'kubectl', 'helm', 'answers'])
+  for (const name of ['aws', 'npm', 'npx', 'uvx', 'claude', 'kubectl', 'helm', 'answers'])
     await writeFile(join(folder, 'stand-ins', name), `#!/bin/sh\nexec node '${standIn}' ${name} "$@"\n`, {
       mode: 0o755,
     });

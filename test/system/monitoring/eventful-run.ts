@@ -286,7 +286,7 @@ ${tracingTo(otlp)}`,
     await steps(3);
     await redis.stop();
     await until(/^sallyport_store_degraded 1$/m);
-    await until(/reason="store-unavailable"/m);
+    await until(/reason="store-unavailable"[^}]*\} [1-9]/m);
     await steps(3);
     await redis.start();
     await until(/^sallyport_store_degraded 0$/m);
