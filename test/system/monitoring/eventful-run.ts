@@ -100,7 +100,7 @@ export async function runEventfully(): Promise<EventfulRun> {
       issuer: ['algorithms: [ES256]', 'keysMaxAge: 10s'],
       upstreams: [
         { name: 'desk', url: desk.url, more: ['pinning: {maxAge: 3s}'] },
-        { name: 'crm', url: crm.url, more: ['pinning: {maxAge: 3s}', 'limits: {requestTimeout: 400ms}'] },
+        { name: 'crm', url: crm.url, more: ['pinning: {maxAge: 3s}', 'limits: {requestTimeout: 1s}'] },
         {
           name: 'files',
           url: `https://127.0.0.1:${front.port}/mcp`,
@@ -108,7 +108,7 @@ export async function runEventfully(): Promise<EventfulRun> {
             'issuers: [opaque]',
             'tls: {ca: ./authority.crt}',
             'pinning: {maxAge: 10m}',
-            'limits: {requestTimeout: 400ms}',
+            'limits: {requestTimeout: 5s}',
             `credentials: {type: client-credentials, tokenEndpoint: "${tokens.url}", network: loopback, clientId: gateway, clientSecret: {env: CLIENT}}`,
           ],
         },
