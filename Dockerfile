@@ -15,6 +15,8 @@ COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 # The console shows it.
 COPY docs/guides/reviewing-drift.md ./docs/guides/reviewing-drift.md
+# `init` and `add` propose them.
+COPY policies/library ./policies/library
 # A new volume takes over this folder's owner, so that the audit file can be written there.
 COPY --from=build --chown=65532:65532 /app/state /var/lib/sallyport
 USER 65532:65532

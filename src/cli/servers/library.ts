@@ -2,6 +2,7 @@
 // names of this gateway. A policy fits by the tools and their parameters; a name that a server gives itself decides nothing.
 // What the server does not offer, or offers with other parameters, is left out and named (law 4). docs/guides/policy-library.md.
 
+import { fileURLToPath } from 'node:url';
 import type { Files } from '../../config/files.js';
 import { type Lock, type Pin, versionsOf } from '../../pins/lock.js';
 import { propertiesOf } from '../../policy/tool-effect.js';
@@ -35,7 +36,7 @@ const LIMITS = { maxDepth: 8, maxValues: 20_000, isGenerated: false };
 
 /** The rows of the library that comes with this program. */
 export function readLibrary({ readFile }: Pick<Files, 'readFile'>): Library {
-  const text = new TextDecoder().decode(readFile(new URL('servers.yaml', LIBRARY).pathname));
+  const text = new TextDecoder().decode(readFile(fileURLToPath(new URL('servers.yaml', LIBRARY))));
   const reading = readYaml(text, LIMITS);
   if (!reading.ok) throw new Error('policies/library/servers.yaml cannot be read');
   const { servers } = reading.value as { readonly servers: Readonly<Record<string, LibraryRow>> };
@@ -44,7 +45,7 @@ export function readLibrary({ readFile }: Pick<Files, 'readFile'>): Library {
 
 /** The text of a policy of the library. */
 export function libraryText(name: string, { readFile }: Pick<Files, 'readFile'>): string {
-  return new TextDecoder().decode(readFile(new URL(`servers/${name}.policy.yaml`, LIBRARY).pathname));
+  return new TextDecoder().decode(readFile(fileURLToPath(new URL(`servers/${name}.policy.yaml`, LIBRARY))));
 }
 
 export type Fit = {
