@@ -24,7 +24,7 @@ export const MACHINE_FLAGS = [
 /** What the image is made of besides `src/`. */
 const CONTEXT = [
   ...['Dockerfile', '.dockerignore', 'package.json', 'package-lock.json', '.npmrc', 'tsconfig.json'],
-  'docs/guides/reviewing-drift.md',
+  ...['docs/guides/reviewing-drift.md', 'policies/library/servers.yaml'],
 ];
 const LABEL = 'sources';
 
