@@ -207,7 +207,8 @@ describe('[APR-60] a yes', () => {
     expect(outcomeOf(await call(both.other))).toBe('passed');
     for (const gateway of [both.one, both.other]) expect(outcomeOf(await call(gateway))).toBe('approval-required');
     expect(uses()).toBe(1);
-    expect([...(await evidence())].sort()).toEqual(['granted', 'requested', 'requested', 'used']);
+    const complete = ['granted', 'requested', 'requested', 'used'];
+    await expect.poll(async () => [...(await evidence())].sort(), PATIENT).toEqual(complete);
     const used = (await both.other.audit()).find(
       (line) => line['type'] === 'approval.used' && line['approval'].id === id,
     );
@@ -348,7 +349,7 @@ describe('[APR-60] a question', () => {
     expect(new Set(replies.map(outcomeOf))).toEqual(new Set(['approval-required']));
     const ids = replies.map((reply) => /Approval ([\w-]{16,})/.exec(reply.text)?.[1]);
     expect(new Set(ids).size).toBe(1);
-    expect(await evidence()).toEqual(['requested']);
+    await expect.poll(() => evidence(), PATIENT).toEqual(['requested']);
   });
 
   it('that is refused is asked nobody again, at no replica', async () => {
@@ -361,7 +362,7 @@ describe('[APR-60] a question', () => {
     }
     expect(await answer(both.one, id)).toBe(409);
     expect(outcomeOf(await call(both.one))).toBe('approval-denied');
-    expect([...(await evidence())].sort()).toEqual(['denied', 'requested']);
+    await expect.poll(async () => [...(await evidence())].sort(), PATIENT).toEqual(['denied', 'requested']);
   });
 
   it('is not asked about what a rule denies, and a yes from before does not help', async () => {

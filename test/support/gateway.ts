@@ -159,6 +159,14 @@ export type RunningGateway = {
 // biome-ignore lint/suspicious/noExplicitAny: lines are read by their members in tests
 export type AuditLine = { readonly [member: string]: any };
 
+/** Longer than the gateway keeps a line that nobody waits for before it writes it. */
+const UNAWAITED_LINE_MS = 8;
+
+/** Waits for the lines that are written a moment after a reply: until none has come for as long as one is kept. */
+async function lastLines(count: () => number): Promise<void> {
+  for (let known = -1; known !== count(); await sleep(UNAWAITED_LINE_MS)) known = count();
+}
+
 const TLS_FILES = 'cert: ./data.crt, key: {file: ./data.key}';
 
 /** The members of the data listener besides its address. */
@@ -272,7 +280,10 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
     url,
     token: (upstream, claims) =>
       issuer.mint(`${publicUrl}${options.publicPath ?? ''}/${upstream}`, claims === undefined ? {} : { claims }),
-    audit: async () => audit(),
+    async audit() {
+      await lastLines(() => audit().length);
+      return audit();
+    },
     log: () => logged,
     metrics: async () => (await fetch(`http://127.0.0.1:${ops}/metrics`)).text(),
     writePolicy,
