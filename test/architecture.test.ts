@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { HOME, navigationProblems, readNavigation } from '../docs/site/navigation.mjs';
 import { CONCEPTS, findSecondHomes } from '../scripts/concepts.mjs';
 import {
   listFiles,
@@ -458,6 +459,20 @@ describe('the tests through the public surface', () => {
   });
 });
 
+/** The pages of docs/, without the program that builds their site. */
+function docPages(root: string): string[] {
+  const files = listFiles(join(root, 'docs'), '.md').filter((file) => !file.startsWith('site/'));
+  return files.map((file) => `docs/${file}`);
+}
+
+describe('the documentation', () => {
+  it('[GU-10] has every page in its navigation', () => {
+    const root = join(ROOT, '..');
+    const sections = readNavigation(readFileSync(join(root, HOME), 'utf8'));
+    expect(navigationProblems(sections, docPages(root))).toEqual([]);
+  });
+});
+
 describe('the package', () => {
   /** Names that npm packs always. */
   const ALWAYS = ['README.md', 'LICENSE', 'package.json'];
@@ -470,7 +485,7 @@ describe('the package', () => {
     const root = join(ROOT, '..');
     const pages = packed.flatMap((name) => {
       if (name.endsWith('.md')) return [name];
-      return name === 'docs' ? listFiles(join(root, name), '.md').map((file) => `${name}/${file}`) : [];
+      return name === 'docs' ? docPages(root) : [];
     });
     expect(pages.length).toBeGreaterThan(50);
     const lost = pages.flatMap((page) =>

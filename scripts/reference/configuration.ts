@@ -117,8 +117,10 @@ function fallbackOf(schema: Schema, isRequired: boolean): string {
   return `\`${typeof fallback === 'string' ? fallback : JSON.stringify(fallback)}\``;
 }
 
+/** What looks like an element of HTML is not shown, unless it is code. */
 function textOf(schema: Schema): string {
-  return typeof schema['description'] === 'string' ? schema['description'] : '';
+  const text = typeof schema['description'] === 'string' ? schema['description'] : '';
+  return text.replace(/(`[^`]*`)|</g, (_, code?: string) => code ?? '\\<');
 }
 
 function membersOf(value: unknown): ReadonlyMap<string, Schema> {
