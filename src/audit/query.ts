@@ -21,6 +21,8 @@ type AuditFilter = {
   readonly instance?: string | undefined;
   /** Id of an approval: its own events, and the decisions that name it. */
   readonly approval?: string | undefined;
+  /** Id of a trace. */
+  readonly trace?: string | undefined;
   /** Milliseconds since the epoch: events at or after it. */
   readonly sinceMs?: number | undefined;
 };
@@ -140,7 +142,7 @@ export function createEventJoiner(): (record: AuditRecord, length: number) => Jo
 
 /** True if the event matches the filter. */
 export function isMatch(record: AuditRecord, filter: AuditFilter): boolean {
-  const { type, subject, upstream, instance, reason, altered, approval, sinceMs } = filter;
+  const { type, subject, upstream, instance, reason, altered, approval, trace, sinceMs } = filter;
   const reasons = valueAt(record, 'decision', 'reasons');
   return (
     (type === undefined || record['type'] === type) &&
@@ -150,6 +152,7 @@ export function isMatch(record: AuditRecord, filter: AuditFilter): boolean {
     (reason === undefined || (Array.isArray(reasons) && reasons.includes(reason))) &&
     (altered !== true || isAltered(record)) &&
     (approval === undefined || approvalOf(record) === approval) &&
+    (trace === undefined || valueAt(record, 'trace', 'trace_id') === trace) &&
     (sinceMs === undefined || Date.parse(String(record['time'])) >= sinceMs)
   );
 }

@@ -203,6 +203,7 @@ function configureReadCommands(command: Commander, io: CliIo, ports: AuditFilePo
     .option('--reason <reason>', 'reason of a refusal')
     .option('--altered', 'only results that were changed on their way to the client')
     .option('--approval <id>', 'only events of an approval, and decisions that name it')
+    .option('--trace <id>', 'only requests of a trace')
     .option('--since <time>', 'start time: RFC 3339, or a duration before now, for example 30m')
     .option('--json', 'print JSON, with all members of each event')
     .action(async (files: string[], options: Omit<AuditQueryOptions, 'files'>) =>

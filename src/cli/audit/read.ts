@@ -179,6 +179,8 @@ export type AuditQueryOptions = FileSelection & {
   readonly altered?: boolean;
   /** Id of an approval. */
   readonly approval?: string;
+  /** Id of a trace. */
+  readonly trace?: string;
   /** Name of the instance that wrote the event. */
   readonly instance?: string;
   /** RFC 3339, or a duration before now: `90s 30m 6h 7d`. */

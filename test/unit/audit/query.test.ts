@@ -67,6 +67,18 @@ describe('[O-16] the rows of audit query', () => {
     expect(isMatch({ ...outcome, result: { status: 'ok' } }, {})).toBe(true);
   });
 
+  it('selects the requests of a trace, also by an outcome whose decision names it', () => {
+    const complete = createEventJoiner();
+    const trace = { trace_id: '4bf92f3577b34da6a3ce929d0e0e4736', span_id: '00f067aa0ba902b7' };
+    const [decided, ended] = ['mcp.decision', 'mcp.outcome'].map(
+      (type, at) => complete({ type, decision: { id: 'd-1' }, ...(at === 0 && { trace }) }, 100).record,
+    );
+    for (const record of [decided, ended]) {
+      expect(isMatch(record ?? {}, { trace: trace.trace_id })).toBe(true);
+      expect(isMatch(record ?? {}, { trace: trace.span_id })).toBe(false);
+    }
+  });
+
   const rowsOf = (events: readonly (readonly [ReturnType<typeof event>, boolean])[]) => {
     const rows: string[] = [];
     const printer = createRowPrinter((row) => rows.push(row));
