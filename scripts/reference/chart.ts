@@ -65,7 +65,7 @@ export function renderChartReadme(values: string): string {
 <!-- Rendered from values.yaml. Change its comments, then run the tests with UPDATE_REFERENCE=1. -->
 
 [Container and cluster](../docs/guides/container-and-cluster.md#kubernetes) says how to install the chart, how many
-replicas to run and where audit lines go. These are its values; others are refused.
+replicas to run and where audit lines go. It needs Kubernetes 1.27 or later. These are its values; others are refused.
 
 | Value | Default | Meaning |
 |---|---|---|
