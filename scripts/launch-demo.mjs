@@ -1,5 +1,5 @@
 // `npm run demo`: from a fresh clone to a running demo. Installs what is missing, builds, and runs
-// `sallyport dev --demo` with the given flags, such as --exit, in this process: a signal to it, or the end of npm,
+// `sallyport demo` with the given flags, such as --exit or --scene NAME, in this process: a signal to it, or the end of npm,
 // leaves nothing behind.
 
 import { execFileSync } from 'node:child_process';
@@ -49,7 +49,7 @@ async function launch() {
     return;
   }
   const main = new URL('../dist/main.js', import.meta.url);
-  process.argv = [process.execPath, fileURLToPath(main), 'dev', '--demo', ...process.argv.slice(2)];
+  process.argv = [process.execPath, fileURLToPath(main), 'demo', ...process.argv.slice(2)];
   await import(main.href);
 }
 

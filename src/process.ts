@@ -180,7 +180,7 @@ async function serverPorts() {
 }
 
 /** Pins for `dev`: approves what is offered at the moment it is started. */
-async function pinOffered(file: string): Promise<PinnedOnce> {
+async function pinOffered(file: string, isCareful = false): Promise<PinnedOnce> {
   const { settings, errors } = await loadSettings(file);
   // Without a place: the file is in a folder of dev's own.
   const refused = errors.map((message) => `error: ${message}\n`).join('');
@@ -192,13 +192,19 @@ async function pinOffered(file: string): Promise<PinnedOnce> {
   };
   const approval = {
     approve: true,
-    acceptsReview: true,
+    acceptsReview: !isCareful,
     by: 'sallyport dev',
     note: 'offered when dev was started',
   };
   const quiet: CliIo = { ...io, stdout: keep, stderr: keep };
   const code = await runPinFetch({ config: file, ...approval }, quiet, await pinPorts());
   return { code, printed, wasAsked: true };
+}
+
+async function devPorts() {
+  const questions = process.stdin.isTTY === true ? await terminalQuestions() : undefined;
+  const own = { pin: pinOffered, fetchDocument, signalGroup, killMarked, questions, argv: process.argv.slice(2) };
+  return { ...servePorts('error', [CONTAINER_HOST]), ...own };
 }
 
 /** Signals a process group; false if it has no process that may be signalled. */
@@ -339,9 +345,11 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   },
   async dev() {
     const { devCommand } = await import('./cli/dev.js');
-    const questions = process.stdin.isTTY === true ? await terminalQuestions() : undefined;
-    const dev = { pin: pinOffered, fetchDocument, signalGroup, killMarked, questions, argv: process.argv.slice(2) };
-    return devCommand(io, { ...servePorts('error', [CONTAINER_HOST]), ...dev });
+    return devCommand(io, await devPorts());
+  },
+  async demo() {
+    const { demoCommand } = await import('./cli/demo.js');
+    return demoCommand(io, await devPorts());
   },
   async stdio() {
     const { stdioCommand } = await import('./cli/stdio.js');
@@ -475,5 +483,6 @@ if (argv[0] !== 'serve') {
 }
 const program = buildProgram(io, await loadCommands(argv[0]), version);
 process.exitCode = await program.run(argv);
-// Whoever ends dev while a server is being listed does not wait for that server.
-if (argv[0] === 'dev' && process.exitCode > EXIT_BY_SIGNAL) setTimeout(() => process.exit(), LEFT_UNDER_WAY_MS).unref();
+// Whoever ends dev while a server is being listed, or a scene while it plays, does not wait for that.
+if ((argv[0] === 'dev' || argv[0] === 'demo') && process.exitCode > EXIT_BY_SIGNAL)
+  setTimeout(() => process.exit(), LEFT_UNDER_WAY_MS).unref();

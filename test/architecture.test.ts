@@ -73,6 +73,7 @@ const PURE_FUNCTIONS: ReadonlySet<string> = new Set([
 /** Who may load the development issuer and the demo: never the path of `serve`. */
 const DEV_IMPORTERS: ReadonlySet<string> = new Set([
   'process.ts',
+  'cli/demo.ts',
   'cli/dev.ts',
   'cli/dev-issuer.ts',
   'cli/dev-save.ts',
@@ -265,7 +266,7 @@ describe('the tree', () => {
 
   // All that `serve` loads: the entry and the process, and what they and its command import at any time.
   it('[D-10] [A-68] loads nothing of the development parts for serve', () => {
-    const others = ['cli/dev.ts', 'cli/dev-issuer.ts', 'cli/dev-save.ts', 'cli/dev-target.ts'];
+    const others = ['cli/demo.ts', 'cli/dev.ts', 'cli/dev-issuer.ts', 'cli/dev-save.ts', 'cli/dev-target.ts'];
     const entries = ['main.ts', 'cli/serve.ts', 'gateway/gateway.ts', 'telemetry/log.ts'];
     const loaded = new Set(entries);
     // The process imports each command when it is asked for.

@@ -81,7 +81,14 @@ import type { Questions } from './servers/questions.js';
 import { TRANSPORTS } from './servers/server-options.js';
 import { collectVariable } from './stdio.js';
 
-type DevOptions = LogOptions &
+export type StageOptions = LogOptions & {
+  readonly demo?: boolean;
+  /** Ends after the tour; the exit code tells whether every outcome was as expected. */
+  readonly exit?: boolean;
+  readonly port?: number;
+};
+
+type DevOptions = StageOptions &
   ServersOptions & {
     /** The file of a client, whose servers are served. */
     readonly from?: string;
@@ -89,16 +96,12 @@ type DevOptions = LogOptions &
     readonly yes?: readonly string[];
     /** Folder for the files of a production setup. */
     readonly save?: string;
-    readonly demo?: boolean;
-    /** Ends after the tour; the exit code tells whether every outcome was as expected. */
-    readonly exit?: boolean;
-    readonly port?: number;
   };
 
-type DevPorts = ServePorts &
+export type DevPorts = ServePorts &
   Pick<ProcessPorts, 'signalGroup' | 'killMarked'> & {
-    /** Pins and approves what the upstreams of a gateway file offer now. */
-    pin(file: string): Promise<PinnedOnce>;
+    /** Pins and approves what the upstreams of a gateway file offer now; `isCareful`: nothing that a person should look at. */
+    pin(file: string, isCareful?: boolean): Promise<PinnedOnce>;
     /** Fetches a JSON document under the rules for URLs learned at run time; `undefined` if there is none. */
     fetchDocument(url: URL): Promise<unknown>;
     /** Absent where stdin is no terminal. */
@@ -119,7 +122,7 @@ const EXIT_BY_SIGNAL = 128;
 const SECONDS_PER_HOUR = 3600;
 const ADMIN_TOKEN_BYTES = 32;
 
-type DevEnvironment = {
+export type DevEnvironment = {
   readonly folder: string;
   readonly ports: { readonly data: number; readonly ops: number; readonly admin: number };
   readonly adminToken: string;
@@ -133,8 +136,7 @@ type DevEnvironment = {
 async function runDev(options: DevOptions, operands: Operands, io: CliIo, ports: DevPorts): Promise<number> {
   const mistake = findMistake(options, operands);
   if (mistake !== undefined) return fail(mistake, EXIT_UNCHECKED, io);
-  if (options.demo === true)
-    return onStage(options, io, ports, (stage) => runDemo(options.exit === true, stage, ports));
+  if (options.demo === true) return runTourOfDemo(options, io, ports);
   const wanted = await wantedServers(options, operands, io, ports);
   if (typeof wanted === 'number') return wanted;
   const wrong = await findServerMistake(wanted, options, io);
@@ -142,9 +144,14 @@ async function runDev(options: DevOptions, operands: Operands, io: CliIo, ports:
   return onStage(options, io, ports, (stage) => runServers(wanted, options, stage, ports));
 }
 
+/** The tour, and then the demo until a signal unless it ends after the tour. */
+export function runTourOfDemo(options: StageOptions, io: CliIo, ports: DevPorts): Promise<number> {
+  return onStage({ ...options, demo: true }, io, ports, (stage) => runDemo(options.exit === true, stage, ports));
+}
+
 /** Runs with a folder of its own, which is removed at the end. */
-async function onStage(
-  options: DevOptions,
+export async function onStage(
+  options: StageOptions,
   io: CliIo,
   ports: DevPorts,
   run: (stage: DevEnvironment) => Promise<number>,

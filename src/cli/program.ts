@@ -285,6 +285,14 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
     130: 'Ended by SIGINT.',
     143: 'Ended by SIGTERM.',
   },
+  demo: {
+    0: 'With --exit or --scene: every outcome was as expected.',
+    1: 'An outcome was not as expected, or the gateway could not start.',
+    2: 'There is no such scene, or an option is wrong.',
+    129: 'Ended because the terminal was closed.',
+    130: 'Ended by SIGINT.',
+    143: 'Ended by SIGTERM.',
+  },
   stdio: {
     1: 'The address is in use, or cannot be listened on.',
     129: 'Ended because the terminal was closed.',

@@ -1,11 +1,11 @@
 // The client of the tour and of whoever tries the demo: the same exchange by which the gateway is a client of servers, in
-// the session and the stateless era. Returns status, headers and body as received; never retries or follows a redirect.
+// each era. Returns status, headers and body as received; never retries or follows a redirect.
 
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { amendResponse, type UpstreamResponse } from '../protocol/transport.js';
-import { LATEST_SESSION_VERSION } from '../protocol/versions/revisions.js';
+import { LATEST_SESSION_VERSION, LEGACY_SSE_VERSION } from '../protocol/versions/revisions.js';
 import { SESSION } from '../protocol/versions/session.js';
-import { createUpstreamClient } from '../upstream/client.js';
+import { createUpstreamClient, type UpstreamClient } from '../upstream/client.js';
 import {
   createSendRequest,
   type ExchangeOutcome,
@@ -13,10 +13,12 @@ import {
   endSession,
   exchange,
   openSession,
+  type SendRequest,
   sessionHeaders,
   setUnheldTimer,
   statelessCall,
 } from '../upstream/exchange.js';
+import { createLegacySseRequest } from '../upstream/legacy-sse-requests.js';
 import { connectOptionsFor } from '../upstream/safe-fetch.js';
 
 /** An HTTP response as received. */
@@ -49,10 +51,13 @@ const DECLARED = { capabilities: {}, clientInfo: { name: 'sallyport-tour', versi
 /** The last response that a connection received. */
 type Received = { response?: UpstreamResponse; body: string };
 
+const overStreamableHttp = (client: UpstreamClient): SendRequest => createSendRequest(client, 'gateway');
+
 /** Runs `use` with a connection of its own to the endpoint. */
 async function withConnection<T>(
   { url, token }: Endpoint,
   use: (ports: ExchangePorts, received: Received) => Promise<T>,
+  transport = overStreamableHttp,
 ): Promise<T> {
   const credentials = token === undefined ? [] : ['authorization', `Bearer ${token}`];
   const client = createUpstreamClient({
@@ -62,7 +67,7 @@ async function withConnection<T>(
     connect: connectOptionsFor('loopback'),
   });
   const received: Received = { body: '' };
-  const send = createSendRequest(client, 'gateway');
+  const send = transport(client);
   const ports: ExchangePorts = {
     async request(input) {
       const outcome = await send(input);
@@ -98,12 +103,18 @@ function newBudget() {
 }
 
 function send(endpoint: Endpoint, call: Parameters<typeof exchange>[1]): Promise<WireResponse> {
-  return withConnection(endpoint, async (ports, received) => {
-    const outcome = await exchange(ports, call, newBudget());
-    const { response, body } = received;
-    if (response === undefined) throw new Error(`no response: ${describe(outcome)}`);
-    return { status: response.status, headers: response.headers, body, message: messageOf(outcome) };
-  });
+  return withConnection(endpoint, (ports, received) => exchangeOn(ports, received, call));
+}
+
+async function exchangeOn(
+  ports: ExchangePorts,
+  received: Received,
+  call: Parameters<typeof exchange>[1],
+): Promise<WireResponse> {
+  const outcome = await exchange(ports, call, newBudget());
+  const { response, body } = received;
+  if (response === undefined) throw new Error(`no response: ${describe(outcome)}`);
+  return { status: response.status, headers: response.headers, body, message: messageOf(outcome) };
 }
 
 function messageOf(outcome: ExchangeOutcome): JsonObject | undefined {
@@ -150,4 +161,43 @@ export function requestStateless(
 ): Promise<WireResponse> {
   const call = statelessCall(method, params, DECLARED);
   return send(endpoint, { ...call, headers: { ...call.headers, ...headers } });
+}
+
+/** A session over HTTP+SSE, which lasts as long as its stream. */
+export type LegacyTourSession = {
+  /** Where the server says that messages are posted: path and query. */
+  readonly messagePath: string;
+  request(method: string, params?: JsonObject): Promise<WireResponse>;
+};
+
+/** Opens a session over HTTP+SSE for `use`. Throws if the server does not open one. */
+export function withLegacySession<T>(endpoint: Endpoint, use: (session: LegacyTourSession) => Promise<T>): Promise<T> {
+  let messagePath = '';
+  const overLegacySse = ({ request, openLegacyStream }: UpstreamClient): SendRequest =>
+    createLegacySseRequest({
+      request,
+      async openLegacyStream(caller, signal) {
+        const opened = await openLegacyStream(caller, signal);
+        if (opened.kind !== 'error') messagePath = opened.messageEndpoint;
+        return opened;
+      },
+    });
+  const version = LEGACY_SSE_VERSION;
+  return withConnection(
+    endpoint,
+    async (ports, received) => {
+      const opened = await openSession(ports, { version, ...DECLARED }, [version], newBudget());
+      if (opened.kind !== 'opened') throw new Error(`no session was opened: ${describe(opened)}`);
+      try {
+        return await use({
+          messagePath,
+          request: (method, params = {}) =>
+            exchangeOn(ports, received, { protocol: SESSION, version, method, params, headers: {} }),
+        });
+      } finally {
+        await ports.request({ method: 'DELETE', headers: {}, timeoutMs: REQUEST_TIMEOUT_MS });
+      }
+    },
+    overLegacySse,
+  );
 }
