@@ -103,7 +103,7 @@ type Exceptions = Readonly<Record<string, { readonly count: number; readonly why
 const ERA_EXCEPTIONS: Exceptions = {
   'protocol/methods.ts': { count: 18, why: 'the table of methods has a column of eras' },
   'dev/demo-protocol.ts': { count: 25, why: 'the demo is a server of both eras' },
-  'dev/demo-upstream.ts': { count: 4, why: 'the demo is a server of both eras' },
+  'dev/scripted-server.ts': { count: 4, why: 'the demo is a server of both eras' },
 };
 
 /** Asks how an upstream is reached: by its transport, or by the way that a session takes. */

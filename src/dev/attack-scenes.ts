@@ -566,7 +566,7 @@ const REMARKS: { readonly [program: string]: string } = {
 
 /** Posts a call into the session of somebody else. */
 async function postInto(stream: Endpoint, path: string, token: string | undefined): Promise<string> {
-  const params = { name: 'add', arguments: { number: 1000 } };
+  const params = { name: 'add', arguments: { number: 500 } };
   const { status } = await fetch(new URL(path, stream.url), {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) },
@@ -576,7 +576,7 @@ async function postInto(stream: Endpoint, path: string, token: string | undefine
 }
 
 const httpSse: AttackScene = {
-  name: 'http-sse',
+  name: 'sse-prefix',
   title: 'HTTP+SSE behind a prefix',
   story:
     'A calculator of a course speaks the oldest transport, which has its session in an address. Whoever reads that address in the log of a proxy posts into the session of somebody else. It also leads out of any prefix.',
@@ -621,9 +621,9 @@ rules:
       with: '/course/calculator/message?session=…',
     },
     { what: 'add 2', without: '2', with: '2' },
-    { what: 'a stranger adds 1000', without: 'HTTP 202', with: 'HTTP 401' },
-    { what: 'another pupil adds 1000', without: 'HTTP 202', with: 'HTTP 404' },
-    { what: 'add 3', without: '2005', with: '5' },
+    { what: 'a stranger adds 500', without: 'HTTP 202', with: 'HTTP 401' },
+    { what: 'another pupil adds 500', without: 'HTTP 202', with: 'HTTP 404' },
+    { what: 'add 3', without: '1005', with: '5' },
     { what: 'a client of 2026-07-28', without: /^HTTP 405/, with: '5' },
   ],
   open: 'A calculator that can be reached past the gateway: close that way in the network.',

@@ -30,7 +30,7 @@ const PROTECTIONS: { readonly [scene: string]: (text: string, port: number) => s
     text
       .replace('weather:\n', `weather:\n    audiences: {dev: ["http://127.0.0.1:${port}/payroll"]}\n`)
       .replace('payroll:\n', `payroll:\n    audiences: {dev: ["http://127.0.0.1:${port}/weather"]}\n`),
-  'http-sse': (text) =>
+  'sse-prefix': (text) =>
     text
       .replace('issuers: [dev]\n    path', 'authentication: none\n    path')
       .replace('groups: [pupils]', 'anyone: true'),
