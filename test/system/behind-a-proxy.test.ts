@@ -1,5 +1,5 @@
-// The nginx configuration of docs/guides/behind-a-proxy.md, in front of a real gateway: challenges, calls, streams
-// that are not buffered, and paths that are not rewritten.
+// The nginx configuration of config/examples/behind-nginx, in front of a real gateway: challenges, calls, streams that are
+// not buffered, and paths that are not rewritten.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,9 +16,9 @@ import { findFreePort } from '../support/processes.js';
 import { makeAuthority } from '../support/tls.js';
 import { statelessParts } from '../support/wire-client.js';
 
-const GUIDE = join(import.meta.dirname, '../../docs/guides/behind-a-proxy.md');
+const SHIPPED = join(import.meta.dirname, '../../config/examples/behind-nginx/nginx.conf');
 const HOST = 'localhost';
-const HOST_OF_GUIDE = 'mcp.example.com';
+const SHIPPED_HOST = 'mcp.example.com';
 const authority = makeAuthority();
 
 let folder: string;
@@ -27,15 +27,15 @@ let port: number;
 let nginx: ChildProcess;
 let token: string;
 
-/** The block of the guide, with the ports and files of this machine, and nothing else changed. */
-async function configurationOfGuide(gatewayPort: number): Promise<string> {
-  const page = await readFile(GUIDE, 'utf8');
-  const [, block = ''] = /```nginx\n([\s\S]*?)```/.exec(page) ?? [];
-  const server = block
+/** The shipped file, with the ports and files of this machine, and nothing else changed. */
+async function configurationOfExample(gatewayPort: number): Promise<string> {
+  const text = await readFile(SHIPPED, 'utf8');
+  const server = text
+    .replaceAll(/^#.*\n/gm, '')
     .replace('server 127.0.0.1:8080;', `server 127.0.0.1:${gatewayPort};`)
     .replace('listen 443 ssl;', `listen 127.0.0.1:${port} ssl;`)
-    .replaceAll(`/etc/nginx/tls/${HOST_OF_GUIDE}`, join(folder, HOST))
-    .replaceAll(HOST_OF_GUIDE, HOST);
+    .replaceAll(`/etc/nginx/tls/${SHIPPED_HOST}`, join(folder, HOST))
+    .replaceAll(SHIPPED_HOST, HOST);
   expect(server).not.toContain('/etc/nginx');
   return `daemon off;
 pid ${folder}/nginx.pid;
@@ -64,7 +64,7 @@ beforeAll(async () => {
   const { cert, key } = authority.issue({ names: [HOST] });
   await writeFile(join(folder, `${HOST}.pem`), cert);
   await writeFile(join(folder, `${HOST}.key`), key, { mode: 0o600 });
-  await writeFile(join(folder, 'nginx.conf'), await configurationOfGuide(rig.port));
+  await writeFile(join(folder, 'nginx.conf'), await configurationOfExample(rig.port));
   nginx = spawn('nginx', ['-c', join(folder, 'nginx.conf'), '-e', 'stderr'], { stdio: 'pipe' });
   let failure: Error | undefined;
   nginx.on('error', (error) => {
@@ -130,7 +130,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return text;
 }
 
-describe('[GU-03] nginx as the guide configures it', () => {
+describe('[GU-03] nginx as the example configures it', () => {
   it('passes the challenge on, which names the public URL', async () => {
     const response = await call(undefined, 'one');
     expect(response.statusCode).toBe(401);

@@ -2,7 +2,7 @@
 // `serve` never reads it, because it starts no program. docs/reference/commands.md#stdio.
 
 import { type Static, Type } from '@sinclair/typebox';
-import { DIALECT, list, named, record, SECRET_TITLE, text } from './declarations.js';
+import { list, named, published, record, SECRET_TITLE, text } from './declarations.js';
 
 const VARIABLE_TITLE = 'the name of an environment variable';
 
@@ -39,14 +39,17 @@ const SERVER = record(
   { title: 'a stdio server' },
 );
 
-export const STDIO_SCHEMA = record(
-  'Stdio servers, which one adapter serves, each at its name.',
-  {
-    listen: text('Where the adapter listens: HOST:PORT on loopback, or unix:PATH.'),
-    token: record('The token that the gateway presents.', {
-      file: text('Its file, relative to this one; written if it does not exist.'),
-    }),
-    servers: named('The servers by name.', SERVER),
-  },
-  { $schema: DIALECT, title: 'a file of stdio servers' },
+export const STDIO_SCHEMA = published(
+  'urn:sallyport:schema:stdio:1',
+  record(
+    'Stdio servers, which one adapter serves, each at its name.',
+    {
+      listen: text('Where the adapter listens: HOST:PORT on loopback, or unix:PATH.'),
+      token: record('The token that the gateway presents.', {
+        file: text('Its file, relative to this one; written if it does not exist.'),
+      }),
+      servers: named('The servers by name.', SERVER),
+    },
+    { title: 'a file of stdio servers' },
+  ),
 );

@@ -4,10 +4,8 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findFreePort, startSallyport } from '../../support/processes.js';
-import { startTestIssuer } from '../../support/tokens.js';
+import { startShipped } from '../../support/shipped-files.js';
 import { run } from '../programs.js';
 import { environmentOf, mountPod } from './mounts.js';
 import {
@@ -17,6 +15,7 @@ import {
   parseManifests,
   podOf,
   type Resource,
+  templateExample,
   templateText,
   valueSets,
   workloadOf,
@@ -135,37 +134,29 @@ describe('the manifests of twelve sets of values', () => {
     }
   });
 
-  it('[R-09] start: the least of them serves, and the command of `helm test` says so', async () => {
-    const issuer = await startTestIssuer();
-    const [data, ops] = [await findFreePort(), await findFreePort()];
-    const resources = manifestsOf('least');
+  it('[R-09] start: the release of the example serves, and the command of `helm test` says so', async () => {
+    const resources = parseManifests(await templateExample());
     const target = join(folder, 'started');
-    // The ports and the issuer of this machine, and nothing else, are not those of the cluster.
-    await mountPod(resources, target, (text) =>
-      text
-        .replaceAll('host: 0.0.0.0', 'host: 127.0.0.1')
-        .replace('port: 8080', `port: ${data}`)
-        .replace('port: 9464', `port: ${ops}`)
-        .replace('{issuer: https://idp.example.com,', `{issuer: "${issuer.issuer}", network: loopback,`),
+    await mountPod(resources, target);
+    const shipped = { root: target, env: environmentOf(resources), close: async () => undefined };
+    const gateway = await startShipped(shipped, 'etc/sallyport/config/gateway.yaml');
+    const args: string[] = find(resources, 'Pod')['spec'].containers[0].args;
+    // The addresses of the cluster, for those of this machine.
+    const here = args.map((arg) =>
+      arg.replace('http://edge-metrics:9464', gateway.opsUrl).replace('http://edge:8080', gateway.url('')),
     );
-    const args: string[] = find(resources, 'Pod')['spec'].containers[0].args.map((arg: string) =>
-      arg.replace('//edge-metrics:9464/', `//127.0.0.1:${ops}/`).replace('//edge:8080/', `//127.0.0.1:${data}/`),
-    );
-    expect(args.filter((arg) => arg.startsWith('http'))).toEqual([
-      `http://127.0.0.1:${ops}/readyz`,
-      `http://127.0.0.1:${data}/.well-known/oauth-protected-resource/tickets`,
+    expect(here.filter((arg) => arg.startsWith('http'))).toEqual([
+      `${gateway.opsUrl}/readyz`,
+      gateway.url('/.well-known/oauth-protected-resource/tickets'),
     ]);
-    expect(await run('node', [MAIN, ...args])).toMatchObject({ code: 1 });
-    const gateway = startSallyport(['serve', '-c', join(target, 'etc/sallyport/config/gateway.yaml')], target);
     try {
-      const isReady = async () => (await fetch(`http://127.0.0.1:${ops}/readyz`).catch(() => undefined))?.ok === true;
-      for (let attempt = 0; attempt < 100 && !(await isReady()); attempt += 1) await sleep(200);
-      const tried = await run('node', [MAIN, ...args]);
-      expect([tried, gateway.stderr()]).toEqual([{ code: 0, stdout: '', stderr: '' }, expect.any(String)]);
+      expect(await run('node', [MAIN, ...here])).toEqual({ code: 0, stdout: '', stderr: '' });
+      const client = await gateway.connect('/tickets', { groups: ['support'], scope: 'tickets:read' });
+      const { tools } = await client.listTools();
+      expect(tools.map(({ name }) => name).sort()).toEqual(['get_ticket', 'list_tickets']);
     } finally {
-      gateway.signal('SIGKILL');
-      await gateway.ended.catch(() => undefined);
-      await issuer.close();
+      await gateway.close();
     }
+    expect(await run('node', [MAIN, ...here])).toMatchObject({ code: 1 });
   });
 });

@@ -1,6 +1,6 @@
 // Renders the chart, as a release `edge` in the namespace `mcp`.
 
-import { copyFile, cp, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { copyFile, cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
@@ -33,6 +33,19 @@ export function parseManifests(text: string): readonly Resource[] {
 
 export async function templateText(...args: string[]): Promise<string> {
   return must(helmProgram(), ['template', 'edge', CHART, ...RELEASE, ...args]);
+}
+
+const EXAMPLE = join(import.meta.dirname, '../../../config/examples/kubernetes');
+
+/** What the command of the example renders, with the options that its README gives. */
+export async function templateExample(): Promise<string> {
+  const readme = await readFile(join(EXAMPLE, 'README.md'), 'utf8');
+  const [, options = ''] = /helm install sallyport \S+ ([^`]+)/.exec(readme) ?? [];
+  const args = options
+    .replaceAll("'", '')
+    .split(/\\?\s+/)
+    .filter(Boolean);
+  return must(helmProgram(), ['template', 'edge', CHART, ...RELEASE, ...args], { cwd: EXAMPLE });
 }
 
 export function template(...args: string[]): Promise<readonly Resource[]> {

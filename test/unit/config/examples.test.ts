@@ -1,84 +1,81 @@
+// Every configuration that the package ships passes `validate --strict` as it is shipped, and its policy tests pass and
+// exercise every rule. The files are found by listing the folders, so that a new one is checked too.
+
 import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { supposePrincipal } from '../../../src/auth/principal.js';
+import { runTest } from '../../../src/cli/policy/test.js';
+import { runValidate } from '../../../src/cli/validate.js';
 import { DISK_FILES } from '../../../src/config/files.js';
-import { loadGateway, loadPolicies } from '../../../src/config/load.js';
+import { loadGateway } from '../../../src/config/load.js';
+import { readLocksForPolicies } from '../../../src/gateway/config-version.js';
 import { compilePolicies } from '../../../src/policy/compile/compile.js';
-import { KEY_HEX, lineOf } from './reading.js';
+import { copyShipped, gatewayFiles, shippedFiles } from '../../support/shipped-files.js';
+import { shared } from '../../support/with-gateway.js';
+import { terminal } from '../cli/console.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const SECRETS: Readonly<Record<string, string>> = {
-  '/run/secrets/sallyport-key': KEY_HEX,
-  '/run/secrets/break-glass': 'break-glass-'.repeat(3),
-  '/run/secrets/sallyport-login': 'login-'.repeat(6),
-};
-
-function load(name: string) {
-  return loadGateway(resolve(ROOT, 'config', name), {
-    readFile: (path) => {
-      const secret = SECRETS[path];
-      return secret === undefined ? DISK_FILES.readFile(path) : new TextEncoder().encode(secret);
-    },
-    env: {
-      WEB_MCP_AUTHORIZATION: `Bearer ${KEY_HEX}`,
-      SALLYPORT_KEY: KEY_HEX,
-      REDIS_URL: 'redis://127.0.0.1:6379',
-    },
-  });
-}
-
-const NAMES = [
-  ...readdirSync(resolve(ROOT, 'config')).filter((name) => name.endsWith('.yaml')),
-  'compose/gateway/gateway.yaml',
+const FILES = await gatewayFiles();
+const TESTS = await shippedFiles('config', '.policy.test.yaml');
+const WITH_MODELINES = [
+  ...(await shippedFiles('config', '.yaml')),
+  ...(await shippedFiles('policies', '.policy.yaml')),
 ];
 
-describe('[C-19] the examples', () => {
-  it('are there', () => {
-    expect(NAMES).toEqual(expect.arrayContaining(['gateway.yaml', 'loopback.yaml']));
+const copy = shared(copyShipped);
+
+/** The schema of a file by its name; `undefined` where it is a file of another program, or has none for people. */
+function kindOf(file: string): string | undefined {
+  if (FILES.includes(file)) return 'gateway';
+  if (file.endsWith('.policy.yaml')) return 'policy';
+  if (file.endsWith('.policy.test.yaml')) return 'policy-test';
+  return basename(file) === 'stdio.yaml' ? 'stdio' : undefined;
+}
+
+describe('[C-19] the shipped configurations', () => {
+  it('are those of every folder: the production file, that of one person, compose, and the examples', () => {
+    const examples = readdirSync(join(ROOT, 'config/examples'), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => `config/examples/${name}/gateway.yaml`);
+    expect(examples.length).toBeGreaterThanOrEqual(10);
+    const others = ['config/compose/gateway/gateway.yaml', 'config/gateway.yaml', 'config/loopback.yaml'];
+    expect(FILES).toEqual([...others, ...examples].sort());
   });
 
-  it.each(NAMES)('config/%s loads, and so do its policies', (name) => {
-    const { settings, diagnostics } = load(name);
-    expect(diagnostics.map(lineOf)).toEqual([]);
-    const policies = loadPolicies(settings?.policiesDir ?? '', {
+  it.each(FILES)('%s passes validate --strict', async (file) => {
+    const io = terminal({ cwd: copy.root, env: copy.env });
+    const loadLocks = (folder: string, outline: Parameters<typeof readLocksForPolicies>[1]) =>
+      readLocksForPolicies(folder, outline, copy.root);
+    const code = await runValidate({ config: file, strict: true }, io, {
       files: DISK_FILES,
-      compile: (documents, hash) =>
-        compilePolicies(documents, {
-          hash,
-          upstreams: [...(settings?.upstreams.values() ?? [])].map((upstream) => ({
-            name: upstream.name,
-            issuers: upstream.issuers,
-            strict: upstream.pinning.mode === 'strict',
-          })),
-          profiles: [...(settings?.profiles.keys() ?? [])],
-          issuers: [...(settings?.issuers.keys() ?? [])],
-        }),
+      compilePolicies,
+      loadLocks,
     });
-    expect(policies.diagnostics.map(lineOf)).toEqual([]);
-    expect(policies.documents.length).toBeGreaterThan(0);
-    const upstreams = new Set(settings?.upstreams.keys());
-    const named = policies.documents.flatMap(({ rules }) => rules.flatMap(({ what }) => what.upstreams ?? []));
-    for (const upstream of named) if (upstream !== '*') expect(upstreams).toContain(upstream);
+    expect([io.out().replaceAll(/^.* note .*\n/gm, ''), io.err()]).toEqual(['', expect.stringMatching(/^0 errors/)]);
+    expect(code).toBe(0);
   });
 
-  it.each([
-    ...NAMES.map((name) => `config/${name}`),
-    ...readdirSync(resolve(ROOT, 'policies'), { recursive: true })
-      .map((name) => `policies/${String(name)}`)
-      .filter((name) => name.endsWith('.policy.yaml')),
-  ])('%s names its schema in a modeline', (name) => {
-    const text = readFileSync(resolve(ROOT, name), 'utf8');
+  it.each(TESTS.map((file) => dirname(file)))('the policy tests of %s exercise every rule', async (folder) => {
+    const io = terminal({ cwd: copy.root, env: copy.env });
+    const options = { config: join(dirname(folder), 'gateway.yaml'), folder, minCoverage: 100 };
+    const ports = { files: DISK_FILES, loadLocks: readLocksForPolicies, supposePrincipal };
+    expect([await runTest(options, io, ports), io.out()]).toEqual([0, '']);
+  });
+
+  it.each(WITH_MODELINES.filter((file) => kindOf(file) !== undefined))('%s names its schema in a modeline', (file) => {
+    const text = readFileSync(resolve(ROOT, file), 'utf8');
     const modeline = /^# yaml-language-server: \$schema=(\S+)\n/.exec(text)?.[1] ?? '';
-    const schema = JSON.parse(readFileSync(resolve(ROOT, dirname(name), modeline), 'utf8'));
-    const kind = name.startsWith('config/') ? 'gateway' : 'policy';
-    expect(schema.$id).toBe(`urn:sallyport:schema:${kind}:1`);
+    const schema = JSON.parse(readFileSync(resolve(ROOT, dirname(file), modeline), 'utf8'));
+    expect(schema.$id).toBe(`urn:sallyport:schema:${kindOf(file)}:1`);
   });
 
-  it('show a gateway without authentication on loopback only', () => {
-    const { settings } = load('loopback.yaml');
-    expect(settings?.publicUrl.hostname).toBe('127.0.0.1');
-    expect([...(settings?.upstreams.values() ?? [])][0]?.authentication).toBe('none');
-    expect(load('gateway.yaml').settings?.upstreams.size).toBe(2);
+  it('have a gateway without authentication on loopback only', () => {
+    for (const file of FILES) {
+      const { settings } = loadGateway(join(copy.root, file), { ...DISK_FILES, env: copy.env });
+      const open = [...(settings?.upstreams.values() ?? [])].filter(({ authentication }) => authentication === 'none');
+      if (open.length > 0) expect([file, settings?.publicUrl.hostname]).toEqual([file, '127.0.0.1']);
+    }
   });
 });

@@ -13,7 +13,7 @@ import { writeLock } from '../../../../src/pins/lock.js';
 import { GOOD } from '../../config/reading.js';
 import { lockOf, pinOf, toolOf } from '../../pins/samples.js';
 import { terminal } from '../console.js';
-import { PORTS, ROOT, TEAMS } from './ports.js';
+import { PORTS, ROOT, TEAMS, TEAMS_POLICIES } from './ports.js';
 
 async function explain(options: Omit<ExplainCallOptions, 'config'>) {
   const io = terminal({ cwd: ROOT });
@@ -34,9 +34,11 @@ describe('[POL-01] explain call', () => {
     });
     expect(code).toBe(0);
     expect(out).toContain('deny: insufficient-scope by support/small-refunds, listed for this caller\n');
-    expect(out).toContain('    args.amount /amount: must be at most 50  (policies/teams/support.policy.yaml:34:20)\n');
+    expect(out).toContain(
+      `    args.amount /amount: must be at most 50  (${TEAMS_POLICIES}/support.policy.yaml:34:20)\n`,
+    );
     expect(out).toContain('who.groups: the groups of the caller: "support-leads"');
-    expect(out).toContain('    scopes: missing: payments:refund  (policies/teams/support.policy.yaml:');
+    expect(out).toContain(`    scopes: missing: payments:refund  (${TEAMS_POLICIES}/support.policy.yaml:`);
     expect(out).not.toContain('the least');
   });
 

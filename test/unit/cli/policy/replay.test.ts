@@ -28,7 +28,7 @@ import { nameOf } from '../../../../src/proxy/request-context.js';
 import { call, pins, rules } from '../../policy/generated.js';
 import { CONTEXT, document, principal } from '../../policy/samples.js';
 import { terminal } from '../console.js';
-import { PORTS, ROOT, TEAMS } from './ports.js';
+import { PORTS, ROOT, TEAMS, TEAMS_LOG, TEAMS_POLICIES } from './ports.js';
 
 const CAPTURE: RuleDocument = {
   id: 'captures',
@@ -222,7 +222,7 @@ describe('[POL-08] a suggested policy', () => {
 
   it('tells allowed from refused calls by a captured argument where scopes do not', async () => {
     const io = terminal({ cwd: ROOT });
-    const options = { ...TEAMS, log: ['policies/teams/example.audit.jsonl'], group: 'finance' };
+    const options = { ...TEAMS, log: [TEAMS_LOG], group: 'finance' };
     expect(await runReplay({ ...options, suggest: true }, io, PORTS)).toBe(0);
     expect(io.out()).toContain('tools:\n        - "refund"\n    args: {"amount":{"type":"number","maximum":2400}}\n');
     expect(io.err()).toContain('3 rules from 5 decisions; 0 targets without a rule\n');
@@ -319,7 +319,7 @@ describe('[AR-05] replay, with rules that ask', () => {
   it('counts apart the calls that need an approval', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'sallyport-replay-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
-    cpSync(join(ROOT, 'policies/teams'), folder, { recursive: true });
+    cpSync(join(ROOT, TEAMS_POLICIES), folder, { recursive: true });
     writeFileSync(
       join(folder, 'ask.policy.yaml'),
       `version: 1
@@ -329,7 +329,7 @@ rules:
 `,
     );
     const io = terminal({ cwd: ROOT });
-    const options = { ...TEAMS, policies: folder, log: ['policies/teams/example.audit.jsonl'] };
+    const options = { ...TEAMS, policies: folder, log: [TEAMS_LOG] };
     await runReplay(options, io, PORTS);
     expect(io.err()).toMatch(/ unchanged, 0 would change, [1-9]\d* need approval, /);
     expect(io.out()).toMatch(

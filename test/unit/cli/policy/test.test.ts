@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { runTest, type TestOptions } from '../../../../src/cli/policy/test.js';
 import { DISK_FILES } from '../../../../src/config/files.js';
 import { terminal } from '../console.js';
-import { PORTS, ROOT, TEAMS } from './ports.js';
+import { PORTS, ROOT, TEAMS, TEAMS_POLICIES } from './ports.js';
 
 const FOLDER = join(ROOT, 'tests');
 
@@ -43,7 +43,7 @@ const REFUND = `  - name: a refund
 describe('[POL-04] test', () => {
   it('runs the tests of the example, which exercise every rule', async () => {
     const io = terminal({ cwd: ROOT });
-    const options = { ...TEAMS, folder: 'policies/teams', minCoverage: 100 };
+    const options = { ...TEAMS, folder: TEAMS_POLICIES, minCoverage: 100 };
     expect(await runTest(options, io, PORTS)).toBe(0);
     expect(io.out()).toBe('');
     expect(io.err()).toMatch(/^\d+ cases, 0 failed, 16 of 16 rules decisive \(100 %\)\n$/);
@@ -149,10 +149,10 @@ describe('[AR-05] test, with rules that ask', () => {
     ...DISK_FILES,
     readFile: (path: string) =>
       DISK_FILES.readFile(
-        path === join(BOTH, RULES) ? join(LIBRARY, RULES) : path.replace(BOTH, join(ROOT, 'policies/teams')),
+        path === join(BOTH, RULES) ? join(LIBRARY, RULES) : path.replace(BOTH, join(ROOT, TEAMS_POLICIES)),
       ),
     listFolder: (path: string) =>
-      path === BOTH ? [...DISK_FILES.listFolder(join(ROOT, 'policies/teams')), RULES] : DISK_FILES.listFolder(path),
+      path === BOTH ? [...DISK_FILES.listFolder(join(ROOT, TEAMS_POLICIES)), RULES] : DISK_FILES.listFolder(path),
   };
 
   it('runs the tests of the library', async () => {
