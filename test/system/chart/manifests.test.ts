@@ -143,7 +143,10 @@ describe('the manifests of twelve sets of values', () => {
     const args: string[] = find(resources, 'Pod')['spec'].containers[0].args;
     // The addresses of the cluster, for those of this machine.
     const here = args.map((arg) =>
-      arg.replace('http://edge-metrics:9464', gateway.opsUrl).replace('http://edge:8080', gateway.url('')),
+      arg
+        .replace('http://edge-metrics:9464', gateway.opsUrl)
+        .replace('http://edge:8080', gateway.url(''))
+        .replace('mcp.example.com', new URL(gateway.url('')).host),
     );
     expect(here.filter((arg) => arg.startsWith('http'))).toEqual([
       `${gateway.opsUrl}/readyz`,
