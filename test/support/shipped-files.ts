@@ -82,9 +82,6 @@ export async function copyShipped(): Promise<ShippedCopy> {
   return { root, env, close: () => rm(root, { recursive: true, force: true }) };
 }
 
-/** The result of a tool; `undefined` leaves it to the stand-in, which names itself and the tool. */
-export type ShippedAnswers = (tool: string, args: JsonObject) => JsonObject | undefined;
-
 type StandIn = { readonly url: string; received(): string; close(): Promise<void> };
 
 export type RunningShipped = {
@@ -103,11 +100,7 @@ export type RunningShipped = {
 };
 
 /** Starts a gateway from a copied file. */
-export async function startShipped(
-  { root, env }: ShippedCopy,
-  name: string,
-  answers: ShippedAnswers = () => undefined,
-): Promise<RunningShipped> {
+export async function startShipped({ root, env }: ShippedCopy, name: string): Promise<RunningShipped> {
   const file = join(root, name);
   const document = parseDocument(await readFile(file, 'utf8'));
   const issuer = await startTestIssuer();
@@ -120,7 +113,7 @@ export async function startShipped(
   const adapter = await startAdapter(dirname(file));
   const servers = new Map<string, StandIn>();
   for (const one of keysOf(document, 'upstreams')) {
-    const server = adapter?.servers.get(one) ?? (await standInFor(await lockOf(file, document, one), answers));
+    const server = adapter?.servers.get(one) ?? (await standInFor(await lockOf(file, document, one)));
     servers.set(one, server);
     document.setIn(['upstreams', one, 'url'], server.url);
     document.setIn(['upstreams', one, 'network'], 'loopback');
@@ -194,7 +187,7 @@ async function lockOf(file: string, document: Document, upstream: string): Promi
 const LISTS = { tools: 'tool', prompts: 'prompt', resources: 'resource', resourceTemplates: 'template' } as const;
 
 /** A server that offers what the lock file holds: for the help desk of the demo, that server itself. */
-async function standInFor(lock: Lock, answers: ShippedAnswers): Promise<StandIn> {
+async function standInFor(lock: Lock): Promise<StandIn> {
   if (lock.server?.name === 'desk') {
     const desk = await startDemoUpstream();
     return {
@@ -212,8 +205,8 @@ async function standInFor(lock: Lock, answers: ShippedAnswers): Promise<StandIn>
     [...lock.pins[LISTS[kind]].values()].map(({ definition }) => definition);
   server.offer(() => definitions('tools'));
   server.present({ list: definitions, readResource: (uri) => [{ uri, text: `This is ${uri}.` }] });
-  if (lock.server !== undefined) server.introduce(lock.server);
-  server.answerCalls((tool, args) => answers(tool, args) ?? answerOf(lock.upstream, tool));
+  if (lock.server !== undefined) server.introduce(JSON.parse(JSON.stringify(lock.server)));
+  server.answerCalls((tool) => ({ content: [{ type: 'text', text: `${lock.upstream} did ${tool}` }] }));
   return {
     url: server.url,
     received: () =>
@@ -223,10 +216,6 @@ async function standInFor(lock: Lock, answers: ShippedAnswers): Promise<StandIn>
         .join('\n'),
     close: () => server.close(),
   };
-}
-
-function answerOf(upstream: string, tool: string): JsonObject {
-  return { content: [{ type: 'text', text: `${upstream} did ${tool}` }] };
 }
 
 type Adapter = { readonly servers: ReadonlyMap<string, StandIn>; close(): Promise<void> };
