@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { type OidcProvider, startOidcProvider } from './authorization-servers.js';
-import { type AttackRig, startRig } from './gateway.js';
+import { type AttackRig, type RigOptions, startRig } from './gateway.js';
 import { findFreePort } from './processes.js';
 import type { CertifiedKey } from './tls.js';
 
@@ -35,6 +35,9 @@ export async function startConsole(
     readonly breakGlass?: string;
     /** Members of the upstream in flow style. */
     readonly upstream?: readonly string[];
+    /** The name of the upstream, and orders to it before its definitions are approved. */
+    readonly name?: string;
+    readonly prepare?: RigOptions['prepare'];
     /** Further issuers of administrators, in flow style. */
     readonly admins?: readonly string[];
     /** Further top-level YAML. */
@@ -60,6 +63,8 @@ export async function startConsole(
     adminPort,
     upstream: options.upstream ?? ['pinning: {maxAge: 1s}'],
     ...(options.testIssuer === undefined ? {} : { issuer: options.testIssuer }),
+    ...(options.name === undefined ? {} : { name: options.name }),
+    ...(options.prepare === undefined ? {} : { prepare: options.prepare }),
     ...(options.pin === undefined ? {} : { pin: options.pin }),
     ...(options.policies === undefined ? {} : { policies: options.policies }),
     ...(tls === undefined

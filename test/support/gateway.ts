@@ -377,6 +377,8 @@ export type AttackRig = {
 };
 
 export type RigOptions = Partial<Omit<GatewayUnderTest, 'upstreams'>> & {
+  /** Of the upstream. */
+  readonly name?: string;
   /** Members of the upstream. Default: verified so seldom that a test sees no listing of the gateway's own. */
   readonly upstream?: readonly string[];
   /** Orders given before the pins are fetched. */
@@ -389,7 +391,7 @@ export type RigOptions = Partial<Omit<GatewayUnderTest, 'upstreams'>> & {
 
 /** Starts both and waits until the definitions were verified; then the upstream forgets what it saw. */
 export async function startRig(options: RigOptions = {}): Promise<AttackRig> {
-  const { upstream: members = ['pinning: {maxAge: 10m}'], prepare, era, ...others } = options;
+  const { name = UPSTREAM, upstream: members = ['pinning: {maxAge: 10m}'], prepare, era, ...others } = options;
   const { behindChannels = era === 'channels', ...rest } = others;
   const upstream = await startHostileUpstream();
   if (era !== undefined) upstream.obey(onlyIn(era === 'channels' ? 'sessions' : era));
@@ -400,13 +402,13 @@ export async function startRig(options: RigOptions = {}): Promise<AttackRig> {
   const gateway = await startTestGateway({
     now: () => Date.now() + aheadMs,
     ...rest,
-    upstreams: [{ name: UPSTREAM, url: front?.url ?? upstream.url, more }],
+    upstreams: [{ name, url: front?.url ?? upstream.url, more }],
   });
   await settleListings(gateway, [upstream]);
   if (rest.issuerUrl === undefined && rest.issuer === undefined && rest.now === undefined) await awaitKeys(gateway);
   upstream.forget();
-  const url = gateway.url(UPSTREAM);
-  const access = { url, token: await gateway.token(UPSTREAM) };
+  const url = gateway.url(name);
+  const access = { url, token: await gateway.token(name) };
   return {
     gateway,
     upstream,

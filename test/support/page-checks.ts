@@ -1,9 +1,10 @@
 // What every page must have, read in Chromium: for those who cannot see it or use no mouse, and for those who look at it. Also
 // takes pictures of pages, for people.
 
-import { mkdir } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
+import { withPalette } from './palette-png.js';
 
 /** Of Chromium. */
 export const FLAGS = [
@@ -17,6 +18,9 @@ export const FLAGS = [
 ];
 /** Where pictures of the pages are written, for people who look at them; nowhere by default. */
 const SHOTS = process.env['SALLYPORT_SHOTS'];
+/** Whether the pictures of the guides are taken anew. */
+export const TAKES_PICTURES = process.env['SALLYPORT_PICTURES'] === '1';
+const PICTURES = join(import.meta.dirname, '../../docs/images');
 /** What the functions that run in a page use of it; the tests are compiled without the types of browsers. */
 type PageElement = {
   readonly [name in 'textContent' | 'tagName' | 'id' | 'name' | 'lang']: string;
@@ -26,6 +30,7 @@ type PageElement = {
   readonly labels: ArrayLike<unknown>;
   readonly caption: unknown;
   readonly scrollWidth: number;
+  readonly scrollHeight: number;
   readonly clientWidth: number;
   readonly parentElement: PageElement | null;
   readonly childNodes: Iterable<{ readonly nodeType: number; readonly textContent: string }>;
@@ -53,6 +58,22 @@ export async function shoot(page: Page, name: string, { width, colorScheme }: Lo
     path: join(SHOTS, `${name}-${colorScheme}-${width}.png`),
     fullPage: true,
   });
+}
+
+/** A picture of a page for the guides, at most `height` pixels high, in the colours of the page's context. */
+export async function takePicture(
+  page: Page,
+  name: string,
+  colorScheme: Look['colorScheme'],
+  height: number,
+): Promise<void> {
+  const { width = 0 } = page.viewportSize() ?? {};
+  const pageHeight = await page.evaluate(
+    () => (globalThis as unknown as PageGlobals).document.documentElement.scrollHeight,
+  );
+  const clip = { x: 0, y: 0, width, height: Math.min(height, pageHeight) };
+  const picture = await page.screenshot({ fullPage: true, clip });
+  await writeFile(join(PICTURES, `${name}-${colorScheme}.png`), withPalette(picture));
 }
 
 /** What a page must have for those who cannot see it or use no mouse. Runs in the page. */

@@ -1,9 +1,10 @@
+import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Browser, chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ApprovalPageRig, loginOf, startApprovalPage, verifiedNow } from '../support/approval-page.js';
-import { FLAGS, findBarriers, findFaintText, shoot } from '../support/page-checks.js';
+import { FLAGS, findBarriers, findFaintText, shoot, TAKES_PICTURES, takePicture } from '../support/page-checks.js';
 
 const LOOKS = [1280, 768, 320].flatMap((width) =>
   (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })),
@@ -113,5 +114,32 @@ describe('the page of callers in a browser', () => {
     await context.close();
     await own.close();
     issuer.close();
+  });
+});
+
+describe.runIf(TAKES_PICTURES)('the pictures of the page of callers in the guides', () => {
+  it.each(['light', 'dark'] as const)('are taken at the width of a phone, %s', async (colorScheme) => {
+    const { subject, demand } = rig.add();
+    const { id } = rig.add({
+      subject: { ...subject, name: 'delete_ticket' },
+      ...{ shown: randomBytes(32).toString('hex'), decisionId: randomUUID() },
+      demand: { ...demand, rules: ['desk/ask-before-deleting'], reasons: ['What is deleted cannot be restored.'] },
+      content: {
+        ...{ args: '{"id":"T-101"}', labels: [], findings: [], sensitive: [] },
+        definition: {
+          name: 'delete_ticket',
+          description: 'Deletes a ticket. It cannot be restored.',
+          inputSchema: { type: 'object' },
+        },
+        selfReported: { name: 'help-desk-agent', version: '1.4' },
+      },
+    });
+    const context = await browser.newContext({ viewport: { width: 390, height: 300 }, colorScheme });
+    const page = await context.newPage();
+    await page.goto(rig.linkOf(id));
+    await page.getByRole('button', { name: 'Log in to answer' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Do you approve this request?' }).waitFor();
+    await takePicture(page, 'console-approve', colorScheme, 2400);
+    await context.close();
   });
 });

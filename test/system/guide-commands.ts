@@ -5,8 +5,9 @@
 // until it listens. A block that is not run here, or with a stand-in alone, says so to the reader in the paragraph after
 // it.
 
-import { readdir, readFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { basename, join, relative } from 'node:path';
 import { run } from './programs.js';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -73,6 +74,62 @@ export function markingError({ id, ways, marker }: GuideBlock): string | undefin
   if (ways === undefined) return isMarked ? undefined : `${id}: neither tried nor marked as not run`;
   if (ways.has('stand-in') === isMarked) return undefined;
   return isMarked ? `${id}: tried, and marked as not run` : `${id}: run with a stand-in, unmarked`;
+}
+
+const NOT_RUN_PAGE = 'docs/reference/not-run.md';
+const MAX_COMMAND = 70;
+
+/** The file of a page that `readPages` names, as a path of the repository. */
+function fileOf(page: string): string {
+  const found = ['docs/guides', 'docs', '.']
+    .map((folder) => join(folder, page))
+    .find((file) => existsSync(join(ROOT, file)));
+  return found ?? join('docs/reference', page);
+}
+
+/** The first command of a block, shortened, as code. */
+function commandOf({ text }: GuideBlock): string {
+  const first = text.split('\n').find((line) => line.trim() !== '' && !line.trim().startsWith('#')) ?? '';
+  const command = first.trim().replace(/ \\$/, ' …').replaceAll('|', '\\|');
+  return `\`${command.length > MAX_COMMAND ? `${command.slice(0, MAX_COMMAND)}…` : command}\``;
+}
+
+function whyOf(marker: string, page: string): string {
+  const text = marker.replace(/^\*Not run in our tests(?: as it stands)?:? ?|\*$/g, '').replace(/\s+/g, ' ');
+  const reason = text.replace(/\]\(#/g, `](${page}#`).replaceAll('|', '\\|');
+  return reason.charAt(0).toUpperCase() + reason.slice(1);
+}
+
+/** The reference page of the blocks that are not run as they stand. */
+export function renderNotRunPage(pages: ReadonlyMap<string, string>): string {
+  const rows = [...pages].flatMap(([name, text]) => {
+    const page = relative('docs/reference', fileOf(name));
+    return shellBlocks(name, text).flatMap((block) =>
+      block.marker === undefined
+        ? []
+        : [`| [${basename(name, '.md')}](${page}) | ${commandOf(block)} | ${whyOf(block.marker, page)} |`],
+    );
+  });
+  return `# What is not run in our tests
+
+<!-- Rendered from the marks behind the blocks of the pages. Change those, then run the tests with UPDATE_REFERENCE=1. -->
+
+The tests run the shell commands of these pages as written, in an empty folder, with the packed program. The
+blocks that are not run as they stand say so, and are listed here with the reason and with what is run instead.
+
+| page | block | why, and what is run instead |
+|---|---|---|
+${rows.join('\n')}
+
+What was tried with clients and servers of others is in [compatibility](compatibility.md) and [clients](clients.md).
+`;
+}
+
+/** Writes the page, or says whether it is the one that is there. */
+export async function isNotRunPageFresh(shouldWrite: boolean): Promise<boolean> {
+  const text = renderNotRunPage(await readPages());
+  if (shouldWrite) await writeFile(join(ROOT, NOT_RUN_PAGE), text);
+  return (await readFile(join(ROOT, NOT_RUN_PAGE), 'utf8')) === text;
 }
 
 /** What is served ends as by Ctrl-C: nobody who is there waits for balancers to send no more. */
