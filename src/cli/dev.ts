@@ -500,6 +500,7 @@ function tour(url: string, auditFile: string, issuer: DevIssuer, upstream: DemoU
     },
     write: (text) => io.stdout(text),
     hasColor: mayColor(io),
+    columns: io.isTty ? io.columns : undefined,
   });
 }
 

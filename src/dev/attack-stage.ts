@@ -130,15 +130,16 @@ function indented(text: string): string {
     .join('');
 }
 
-/** An attack that works is as expected without the gateway, and is marked as what it is. */
+/** What differs between the sides is painted: an attack that works is as expected without the gateway, and is what it is. */
 function printStep(paint: Paint, step: Step, side: Side, observed: string, isExpected: boolean): string {
-  const isHarm = side === 'without' && String(step.without) !== String(step.with);
-  const mark = isHarm ? paint.bad('!') : paint.good('✓');
-  const label = `${isExpected ? mark : paint.bad('✗')} ${step.what.padEnd(LABEL)}`;
+  const differs = String(step.without) !== String(step.with);
+  const style = !isExpected || (differs && side === 'without') ? paint.bad : paint.good;
+  const mark = !isExpected ? '✗' : differs && side === 'without' ? '!' : '✓';
   const column = INDENT.length + 2 + LABEL;
-  const lines = hangingLines(observed, column, column, WIDTH).join(`\n${' '.repeat(column)}`);
-  const expected = isExpected ? '' : `${' '.repeat(column)}${paint.bad(`expected: ${step[side]}`)}\n`;
-  return `${INDENT}${label}${lines}\n${expected}`;
+  const painted = hangingLines(observed, column, column, WIDTH).map(differs ? style : (line) => line);
+  const lines = painted.join(`\n${' '.repeat(column)}`);
+  const expected = isExpected ? '' : `${' '.repeat(column)}expected: ${step[side]}\n`;
+  return `${INDENT}${style(mark)} ${step.what.padEnd(LABEL)}${lines}\n${expected}`;
 }
 
 /** Starts what one side needs, makes the calls, and ends everything. A failure is what was observed. */

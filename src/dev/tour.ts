@@ -3,7 +3,7 @@
 // announced and with where to go next. Control characters are removed from everything received before it is printed.
 
 import { parseObject } from '../protocol/jsonrpc.js';
-import { createPaint, type Paint } from '../text/terminal.js';
+import { createPaint, hangingLines, type Paint } from '../text/terminal.js';
 import { type Check, SCENES, type Scene, type TourEnvironment, valueAt } from './tour-scenes.js';
 
 const MAX_SEEN = 120;
@@ -17,9 +17,18 @@ export function stripControls(text: string): string {
 }
 
 /** The text printed before a scene. */
-function announceScene(paint: Paint, number: number, scene: Scene): string {
+function announceScene(paint: Paint, number: number, scene: Scene, columns: number): string {
   const label = String(number).padStart(2);
-  return `\n${paint.dim(label)}  ${paint.bold(scene.title)}\n    ${paint.dim('expect')} ${scene.expect}\n`;
+  const expected = hanging(scene.expect, EXPECT_COLUMN, columns);
+  return `\n${paint.dim(label)}  ${paint.bold(scene.title)}\n    ${paint.dim('expect')} ${expected}\n`;
+}
+
+/** Behind `expect` and a blank. */
+const EXPECT_COLUMN = 11;
+
+/** A text that begins at this column, in lines that fit, which begin there too. */
+function hanging(text: string, column: number, columns: number): string {
+  return hangingLines(text, column, column, columns).join(`\n${' '.repeat(column)}`);
 }
 
 /** One comparison, with what was observed if it fails. */
@@ -58,7 +67,7 @@ function decisionRow(event: unknown): Row {
   const rule = text(event, 'decision', 'rule');
   const name = text(event, 'target', 'name');
   return {
-    time: text(event, 'time').slice(11, 23),
+    time: text(event, 'time').slice(11, 19),
     who: text(event, 'actor', 'sub') || '-',
     what: `${text(event, 'target', 'method')} ${name}`.trim() || '-',
     verdict: text(event, 'decision', 'verdict'),
@@ -70,7 +79,7 @@ function decisionRow(event: unknown): Row {
 function otherRow(event: unknown, type: string): Row {
   const isDrift = type === 'pin.drift';
   return {
-    time: text(event, 'time').slice(11, 23),
+    time: text(event, 'time').slice(11, 19),
     who: '-',
     what: isDrift ? `drift ${text(event, 'target', 'name')}`.trim() : type,
     verdict: text(event, 'decision', 'verdict') || 'note',
@@ -118,23 +127,35 @@ function rowsOf(lines: readonly string[]): Row[] {
 }
 
 function paintVerdict(paint: Paint, verdict: string): string {
-  const padded = verdict.padEnd(5);
+  const padded = verdict.padEnd(VERDICT_WIDTH);
   if (verdict === 'allow') return paint.good(padded);
   return verdict === 'deny' ? paint.bad(padded) : padded;
 }
 
-/** The notable lines of the audit log as a table. */
-export function printAudit(paint: Paint, lines: readonly string[]): string {
+/** The notable lines of the audit log as a table. What does not fit beside the rest stands below it. */
+export function printAudit(paint: Paint, lines: readonly string[], columns = Number.POSITIVE_INFINITY): string {
   const rows = notableRows(rowsOf(lines));
   const whoWidth = Math.max(3, ...rows.map((row) => row.who.length));
-  const whatWidth = Math.max(4, ...rows.map((row) => row.what.length));
+  const whatWidth = Math.max(4, ...rows.map((row) => shownTarget(row).length));
   const body = rows.map((row) => {
-    const facts = `${row.who.padEnd(whoWidth)}  ${row.what.padEnd(whatWidth)}`;
-    const found = row.found === '' ? '' : paint.dim(`  ${row.found}`);
-    return `  ${paint.dim(row.time)}  ${paintVerdict(paint, row.verdict)}  ${facts}  ${row.why}${found}\n`;
+    const facts = `${row.who.padEnd(whoWidth)}  ${shownTarget(row).padEnd(whatWidth)}`;
+    const head = `  ${paint.dim(row.time)}  ${paintVerdict(paint, row.verdict)}  ${facts}  ${row.why}`;
+    const room = columns - AUDIT_COLUMN - VERDICT_WIDTH - facts.length - row.why.length - 6;
+    if (row.found.length <= room) return `${head}${row.found === '' ? '' : paint.dim(`  ${row.found}`)}\n`;
+    const below = hangingLines(row.found, AUDIT_COLUMN, AUDIT_COLUMN, columns);
+    return `${head}\n${below.map((line) => `${' '.repeat(AUDIT_COLUMN)}${paint.dim(line)}\n`).join('')}`;
   });
   return body.join('');
 }
+
+/** Of a call, the tool alone. */
+function shownTarget({ what }: Row): string {
+  return what.replace(/^tools\/call /, '');
+}
+
+/** Where the verdicts begin. */
+const AUDIT_COLUMN = 12;
+const VERDICT_WIDTH = 5;
 
 /** The stage of the tour, and its output. */
 type TourPorts = TourEnvironment & {
@@ -143,6 +164,8 @@ type TourPorts = TourEnvironment & {
   write(text: string): void;
   /** False without a terminal or if NO_COLOR is set. */
   readonly hasColor: boolean;
+  /** Columns of the terminal; absent where there is none, so that a line stays one. */
+  readonly columns?: number | undefined;
 };
 
 /** Exit code: 0 if every outcome was as expected, else 1. */
@@ -168,7 +191,7 @@ function summary(paint: Paint, failed: readonly Scene[], total: number): string 
 /** Where to go after the tour: pages of the repository, and the next command. */
 const NEXT = `
 Where to go next
-  Try it with your own server   sallyport dev --upstream http://127.0.0.1:3001/mcp
+  Try it with your own server   sallyport dev http://127.0.0.1:3001/mcp
   Install it or run containers  docs/guides/install.md
   Set it up for production      docs/guides/quickstart.md
   Understand a refusal          docs/guides/troubleshooting.md
@@ -180,11 +203,12 @@ Where to go next
  */
 export async function runTour(ports: TourPorts): Promise<TourExit> {
   const paint = createPaint(ports.hasColor);
+  const { columns = Number.POSITIVE_INFINITY } = ports;
   const before = (await ports.readAudit()).length;
   ports.write(`${paint.bold('Sallyport')} at ${stripControls(ports.url)}\n`);
   const failed: Scene[] = [];
   for (const [index, scene] of SCENES.entries()) {
-    ports.write(announceScene(paint, index + 1, scene));
+    ports.write(announceScene(paint, index + 1, scene, columns));
     const checks = await play(scene, ports);
     for (const check of checks) ports.write(printCheck(paint, check));
     if (checks.some((check) => !check.holds)) failed.push(scene);
@@ -192,7 +216,7 @@ export async function runTour(ports: TourPorts): Promise<TourExit> {
   ports.upstream.behave();
   const lines = (await ports.readAudit()).slice(before);
   ports.write(`\n${paint.bold('From the audit log')} ${paint.dim(`(a selection of its ${lines.length} lines)`)}\n`);
-  ports.write(printAudit(paint, lines));
+  ports.write(printAudit(paint, lines, columns));
   ports.write(summary(paint, failed, SCENES.length));
   ports.write(NEXT);
   return failed.length === 0 ? 0 : 1;

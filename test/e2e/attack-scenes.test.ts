@@ -1,10 +1,11 @@
 // The attack scenes of the demo, each in this process with a gateway of its own: every outcome is as expected, the pages show
 // what is printed now, and a scene whose protection is taken away says that it failed.
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { wordsOf, wordsOfPicture } from '../../scripts/pictures/terminal-svg.mjs';
 import { ATTACK_SCENES } from '../../src/dev/attack-scenes.js';
 import { type AttackScene, runScene } from '../../src/dev/attack-stage.js';
 import { startGateway } from '../../src/gateway/gateway.js';
@@ -13,6 +14,8 @@ import { fetchPins } from '../support/gateway.js';
 import { findFreePort } from '../support/processes.js';
 
 const LONG = 60_000;
+const IMAGES = join(import.meta.dirname, '../../docs/images');
+const STALE = 'the picture shows something else: run node scripts/pictures/record.mjs';
 
 /** What each scene rests on, and what stands there once it is taken away. */
 const PROTECTIONS: { readonly [scene: string]: (text: string, port: number) => string } = {
@@ -71,6 +74,10 @@ describe('an attack scene', () => {
       const { code, printed } = await play(scene);
       expect(printed).toMatch(/^✓ (\d+) of \1 outcomes as expected$/m);
       expect(code).toBe(0);
+      for (const theme of ['dark', 'light']) {
+        const picture = await readFile(join(IMAGES, `scene-${scene.name}-${theme}.svg`), 'utf8');
+        expect(wordsOfPicture(picture), STALE).toBe(wordsOf(printed));
+      }
       for (const line of printed.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
       const weakened = await play(scene, PROTECTIONS[scene.name]);
       expect(weakened.printed).toMatch(/^\d+ of \d+ outcomes differ$/m);

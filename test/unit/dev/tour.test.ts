@@ -114,8 +114,8 @@ describe('the print of the tour', () => {
       event('tools/call', 'four', deny('no-matching-allow')),
       event('tools/list', '', { ...allow, rule: 'another' }, { findings: [{ detector: 'd', action: 'strip' }] }),
     ]);
-    const names = shown.split('\n').map((line) => line.slice(31).trim().split(/ {2,}/)[0]);
-    expect(names).toEqual(['tools/call one', 'tools/call three', 'tools/list', '']);
+    const names = shown.split('\n').map((line) => line.slice(27).trim().split(/ {2,}/)[0]);
+    expect(names).toEqual(['one', 'three', 'tools/list', '']);
     const refusals = Array.from({ length: 20 }, (_, n) => event('tools/call', `t${n}`, deny(`r${n}`)));
     expect(printAudit(PLAIN, refusals).match(/\n/g)).toHaveLength(10);
   });
@@ -129,6 +129,9 @@ describe('the print of the tour', () => {
       findings,
     };
     expect(printAudit(PLAIN, [JSON.stringify(event)])).toContain('flag a, flag b, flag c and 2 more');
+    // On a narrow terminal they stand below, in lines that fit.
+    const lines = printAudit(PLAIN, [JSON.stringify(event)], 40).split('\n');
+    expect(lines.slice(1)).toEqual(['            flag a, flag b, flag c and 2', '            more', '']);
   });
 
   it('[D-08] shows one row an exchange, its outcome over its decision, and other events', () => {
@@ -159,9 +162,9 @@ describe('the print of the tour', () => {
     ].map((event) => JSON.stringify(event));
     expect(printAudit(PLAIN, [...lines, 'not json'])).toBe(
       [
-        '  10:00:00.123  allow  support  tools/call get_customer  support-reads-customers  redact card\n',
-        '  10:00:00.123  note   -        drift get_ticket         description\n',
-        '  10:00:00.123  deny   -        auth.failure             token-audience\n',
+        '  10:00:00  allow  support  get_customer      support-reads-customers  redact card\n',
+        '  10:00:00  note   -        drift get_ticket  description\n',
+        '  10:00:00  deny   -        auth.failure      token-audience\n',
       ].join(''),
     );
   });

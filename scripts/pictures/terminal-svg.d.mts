@@ -1,0 +1,2 @@
+export function wordsOfPicture(svg: string): string;
+export function wordsOf(printed: string): string;
