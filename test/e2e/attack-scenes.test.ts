@@ -4,7 +4,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { wordsOf, wordsOfPicture } from '../../scripts/pictures/terminal-svg.mjs';
 import { ATTACK_SCENES } from '../../src/dev/attack-scenes.js';
 import { type AttackScene, runScene } from '../../src/dev/attack-stage.js';
@@ -41,9 +41,14 @@ const PROTECTIONS: { readonly [scene: string]: (text: string, port: number) => s
 
 let folder: string;
 beforeAll(async () => {
+  // Without Python: the calculator is the stub, which the picture shows.
+  vi.stubEnv('PATH', '');
   folder = await mkdtemp(join(tmpdir(), 'sallyport-scenes-'));
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  await rm(folder, { recursive: true, force: true });
+});
 
 async function play(scene: AttackScene, weaken?: (text: string, port: number) => string) {
   const port = await findFreePort();
