@@ -13,15 +13,15 @@ const TERMINAL = { columns: 80, rows: 24 };
 /** Columns that a scene uses: fewer, so that its picture can be read on a phone. */
 const SCENE_COLUMNS = 68;
 
-function runInTerminal(words) {
-  const line = `stty cols ${TERMINAL.columns} rows ${TERMINAL.rows}; exec node dist/main.js ${words.join(' ')}`;
+function runInTerminal(args) {
+  const line = `stty cols ${TERMINAL.columns} rows ${TERMINAL.rows}; exec node dist/main.js ${args.join(' ')}`;
   const { status, stdout, stderr } = spawnSync('script', ['-qfec', line, '/dev/null'], { cwd: ROOT, encoding: 'utf8' });
-  if (status !== 0) throw new Error(`${words.join(' ')} ended with ${status}: ${stdout}${stderr}`);
+  if (status !== 0) throw new Error(`${args.join(' ')} ended with ${status}: ${stdout}${stderr}`);
   return stdout;
 }
 
-function record({ name, words, command, columns, rows, title }) {
-  const lines = readScreen(runInTerminal(words), TERMINAL.columns);
+function record({ name, args, command, columns, rows, title }) {
+  const lines = readScreen(runInTerminal(args), TERMINAL.columns);
   for (const theme of ['dark', 'light']) {
     const file = `docs/images/${name}-${theme}.svg`;
     const svg = drawTerminal({ command, lines, columns, rows, theme, title });
@@ -32,7 +32,7 @@ function record({ name, words, command, columns, rows, title }) {
 
 const demo = {
   name: 'demo',
-  words: ['demo', '--exit'],
+  args: ['demo', '--exit'],
   command: 'npm run demo',
   title: 'The demo: calls through the gateway, each with its expected outcome and what came of it',
   ...TERMINAL,
@@ -44,7 +44,7 @@ const scenes = runInTerminal(['demo', '--scene', 'list'])
     const [name, title] = line.split(/ {2,}/);
     return {
       name: `scene-${name}`,
-      words: ['demo', '--scene', name],
+      args: ['demo', '--scene', name],
       command: `sallyport demo --scene ${name}`,
       columns: SCENE_COLUMNS,
       title: `${title}: what comes of the attack without the gateway and with it`,

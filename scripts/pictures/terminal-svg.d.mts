@@ -1,2 +1,2 @@
-export function wordsOfPicture(svg: string): string;
-export function wordsOf(printed: string): string;
+export function textOfPicture(svg: string): string;
+export function comparableText(printed: string): string;

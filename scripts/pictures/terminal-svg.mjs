@@ -169,14 +169,14 @@ function animationOf(lines, rows) {
 }
 
 /** The words of a picture behind its command, as one text. */
-export function wordsOfPicture(svg) {
+export function textOfPicture(svg) {
   const texts = [...svg.matchAll(/<text x="[^"]*" y="(\d+)"[^>]*>([^<]*)<\/text>/g)];
   const printed = texts.filter(([, y]) => Number(y) !== PADDING + FONT_SIZE).map(([, , text]) => text);
-  return wordsOf(printed.join(' ').replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&'));
+  return comparableText(printed.join(' ').replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&'));
 }
 
 /** The words of what is printed, as one text, without what differs from run to run. */
-export function wordsOf(printed) {
+export function comparableText(printed) {
   return printed
     .replace(/\s+/g, ' ')
     .replace(/\d\d:\d\d:\d\d/g, 'TIME')

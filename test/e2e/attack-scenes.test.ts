@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { wordsOf, wordsOfPicture } from '../../scripts/pictures/terminal-svg.mjs';
+import { comparableText, textOfPicture } from '../../scripts/pictures/terminal-svg.mjs';
 import { ATTACK_SCENES } from '../../src/dev/attack-scenes.js';
 import { type AttackScene, runScene } from '../../src/dev/attack-stage.js';
 import { startGateway } from '../../src/gateway/gateway.js';
@@ -81,7 +81,7 @@ describe('an attack scene', () => {
       expect(code).toBe(0);
       for (const theme of ['dark', 'light']) {
         const picture = await readFile(join(IMAGES, `scene-${scene.name}-${theme}.svg`), 'utf8');
-        expect(wordsOfPicture(picture), STALE).toBe(wordsOf(printed));
+        expect(textOfPicture(picture), STALE).toBe(comparableText(printed));
       }
       for (const line of printed.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
       const weakened = await play(scene, PROTECTIONS[scene.name]);

@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { wordsOf, wordsOfPicture } from '../../scripts/pictures/terminal-svg.mjs';
+import { comparableText, textOfPicture } from '../../scripts/pictures/terminal-svg.mjs';
 import { createWalkProvider, finishWalk } from '../support/oauth-clients.js';
 import { buildProgram, findFreePort, runSallyport, type Served, startSallyport } from '../support/processes.js';
 import { connectSdkV1, connectSdkV2, createTransportV1 } from '../support/sdk-clients.js';
@@ -83,7 +83,7 @@ describe('dev', () => {
       for (const theme of ['dark', 'light']) {
         const picture = await readFile(join(import.meta.dirname, `../../docs/images/demo-${theme}.svg`), 'utf8');
         const stale = 'the picture shows something else: run node scripts/pictures/record.mjs demo';
-        expect(wordsOfPicture(picture), stale).toBe(wordsOf(stdout));
+        expect(textOfPicture(picture), stale).toBe(comparableText(stdout));
       }
     },
     LONG,
