@@ -151,8 +151,8 @@ describe('[C-19] the example', () => {
   it('stdio servers: one adapter serves both, and nothing is written', () =>
     withExample('stdio-servers', async (gateway) => {
       const files = await gateway.connect('/files', null);
-      expect(await call(files, 'read_text_file', { path: 'files/hello.txt' })).toBe('files did read_text_file');
-      expect(await call(files, 'write_file', { path: 'files/hello.txt', content: '' })).toContain('Unknown tool');
+      expect(await call(files, 'read_text_file', { path: 'hello.txt' })).toBe('files did read_text_file');
+      expect(await call(files, 'write_file', { path: 'hello.txt', content: '' })).toContain('Unknown tool');
       const memory = await gateway.connect('/memory', null);
       expect(await namesOf(memory)).toContain('search_nodes');
     }));

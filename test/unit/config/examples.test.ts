@@ -6,8 +6,11 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { supposePrincipal } from '../../../src/auth/principal.js';
-import { runTest } from '../../../src/cli/policy/test.js';
-import { runValidate } from '../../../src/cli/validate.js';
+import { accessCommand } from '../../../src/cli/policy/access.js';
+import { explainCommand } from '../../../src/cli/policy/explain.js';
+import { runTest, testCommand } from '../../../src/cli/policy/test.js';
+import { buildProgram, type CliIo } from '../../../src/cli/program.js';
+import { runValidate, validateCommand } from '../../../src/cli/validate.js';
 import { DISK_FILES } from '../../../src/config/files.js';
 import { loadGateway } from '../../../src/config/load.js';
 import { readLocksForPolicies } from '../../../src/gateway/config-version.js';
@@ -24,7 +27,17 @@ const WITH_MODELINES = [
   ...(await shippedFiles('policies', '.policy.yaml')),
 ];
 
+const EXAMPLES = readdirSync(join(ROOT, 'config/examples'), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => `config/examples/${name}`);
+
 const copy = shared(copyShipped);
+
+function commandsOf(io: CliIo) {
+  const loadLocks = readLocksForPolicies;
+  const ports = { files: DISK_FILES, compilePolicies, loadLocks, supposePrincipal };
+  return [validateCommand(io, ports), testCommand(io, ports), explainCommand(io, ports), accessCommand(io, ports)];
+}
 
 /** The schema of a file by its name; `undefined` where it is a file of another program, or has none for people. */
 function kindOf(file: string): string | undefined {
@@ -36,9 +49,7 @@ function kindOf(file: string): string | undefined {
 
 describe('[C-19] the shipped configurations', () => {
   it('are those of every folder: the production file, that of one person, compose, and the examples', () => {
-    const examples = readdirSync(join(ROOT, 'config/examples'), { withFileTypes: true })
-      .filter((entry) => entry.isDirectory())
-      .map(({ name }) => `config/examples/${name}/gateway.yaml`);
+    const examples = EXAMPLES.map((folder) => `${folder}/gateway.yaml`);
     expect(examples.length).toBeGreaterThanOrEqual(10);
     const others = ['config/compose/gateway/gateway.yaml', 'config/gateway.yaml', 'config/loopback.yaml'];
     expect(FILES).toEqual([...others, ...examples].sort());
@@ -62,6 +73,22 @@ describe('[C-19] the shipped configurations', () => {
     const options = { config: join(dirname(folder), 'gateway.yaml'), folder, minCoverage: 100 };
     const ports = { files: DISK_FILES, loadLocks: readLocksForPolicies, supposePrincipal };
     expect([await runTest(options, io, ports), io.out()]).toEqual([0, '']);
+  });
+
+  it.each(EXAMPLES)('%s: the commands of its README that need nothing else succeed', async (example) => {
+    const readme = readFileSync(join(ROOT, example, 'README.md'), 'utf8');
+    expect(readme.trimEnd().split('\n').length).toBeLessThan(20);
+    const lines = [...readme.matchAll(/^sallyport ((?:validate|test|explain|access) .*)$/gm)].map(
+      ([, line = '']) => line,
+    );
+    for (const line of lines) {
+      const words = [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, word = '']) => quoted ?? word);
+      const io = terminal({ cwd: join(copy.root, example), env: copy.env });
+      const code = await buildProgram(io, commandsOf(io)).run(words);
+      expect([line, code, code === 0 ? '' : io.out() + io.err()]).toEqual([line, 0, '']);
+    }
+    // The file of the chart has the paths of a pod.
+    if (basename(example) !== 'kubernetes') expect(lines).not.toEqual([]);
   });
 
   it.each(WITH_MODELINES.filter((file) => kindOf(file) !== undefined))('%s names its schema in a modeline', (file) => {
