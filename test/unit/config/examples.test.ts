@@ -82,9 +82,9 @@ describe('[C-19] the shipped configurations', () => {
       ([, line = '']) => line,
     );
     for (const line of lines) {
-      const words = [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, word = '']) => quoted ?? word);
+      const argv = [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain = '']) => quoted ?? plain);
       const io = terminal({ cwd: join(copy.root, example), env: copy.env });
-      const code = await buildProgram(io, commandsOf(io)).run(words);
+      const code = await buildProgram(io, commandsOf(io)).run(argv);
       expect([line, code, code === 0 ? '' : io.out() + io.err()]).toEqual([line, 0, '']);
     }
     // The file of the chart has the paths of a pod.
