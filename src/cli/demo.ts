@@ -32,22 +32,38 @@ function listScenes(): string {
   return ATTACK_SCENES.map(({ name, title }) => `${name.padEnd(width)}  ${title}\n`).join('');
 }
 
-/** Until the scene is over, or a signal ends it. */
-function play(scene: AttackScene, { folder, ports: { data: port }, log, io, ended }: DevEnvironment, ports: DevPorts) {
-  const playing = runScene(scene, {
-    ...{ folder, port, hasColor: mayColor(io), write: io.stdout },
+/** Until the scene is over. A signal ends it before its next step, and nothing more is printed. */
+async function play(
+  scene: AttackScene,
+  { folder, ports: { data: port }, log, io, ended }: DevEnvironment,
+  ports: DevPorts,
+): Promise<number> {
+  let signal: number | undefined;
+  void ended.then((code) => {
+    signal = code;
+  });
+  const goOn = (): void => {
+    if (signal !== undefined) throw new Error('ended by a signal');
+  };
+  const code = await runScene(scene, {
+    ...{ folder, port, hasColor: mayColor(io) },
+    write(text) {
+      if (signal === undefined) io.stdout(text);
+    },
     async pin(file) {
+      goOn();
       const { code, printed } = await ports.pin(file, true);
       if (code === EXIT_UNCHECKED) throw new Error(printed);
     },
     async start(file) {
+      goOn();
       const started = await ports.start(file, log);
       if (started.kind === 'failed') return { why: started.message };
       if (started.kind === 'refused') return { why: started.diagnostics.map(({ message }) => message).join('; ') };
       return started;
     },
   });
-  return Promise.race([playing, ended]);
+  return signal ?? code;
 }
 
 export function demoCommand(io: CliIo, ports: DevPorts): Command {

@@ -18,8 +18,9 @@ const HOST = '127.0.0.1';
 const MAX_BODY_BYTES = 64 * 1024;
 const LIMITS = { maxHeaderBytes: 16 * 1024, headersWithinMs: 10_000, requestWithinMs: 30_000, idleMs: 5_000 } as const;
 
+/** Ends with the pipe of its input, so that it outlives nobody. */
 const PYTHON = `
-import socket, sys, uvicorn
+import os, socket, sys, threading, uvicorn
 from mcp.server.fastmcp import FastMCP
 server = FastMCP("calculator")
 total = 0
@@ -31,6 +32,7 @@ def add(number: int) -> int:
     total += number
     return total
 
+threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
 listening = socket.create_server(("127.0.0.1", 0))
 print(listening.getsockname()[1], flush=True)
 uvicorn.Server(uvicorn.Config(server.sse_app(), log_level="critical")).run(sockets=[listening])
@@ -43,7 +45,7 @@ export async function startCalculator(): Promise<Calculator> {
 
 /** `undefined` where there is no Python, or no FastMCP. */
 async function startFastMcp(): Promise<Calculator | undefined> {
-  const child = spawn('python3', ['-c', PYTHON], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const child = spawn('python3', ['-c', PYTHON], { stdio: ['pipe', 'pipe', 'ignore'] });
   const ended = new Promise<undefined>((resolve) => {
     for (const event of ['error', 'close']) child.once(event, () => resolve(undefined));
   });
