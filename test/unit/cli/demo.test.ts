@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { demoCommand } from '../../../src/cli/demo.js';
 import type { DevPorts } from '../../../src/cli/dev.js';
@@ -21,6 +22,16 @@ describe('[D-15] demo --scene', () => {
       ATTACK_SCENES.map(({ name, title }) => expect.stringMatching(`^${name} +${title.replace('+', '.')}$`)),
     );
     expect(ATTACK_SCENES).toHaveLength(10);
+  });
+
+  it('has a section of the guide for each, with its picture', async () => {
+    const guide = await readFile(new URL('../../../docs/guides/attacks-live.md', import.meta.url), 'utf8');
+    const found = (pattern: RegExp): readonly string[] => [...guide.matchAll(pattern)].map(([, name = '']) => name);
+    const names = ATTACK_SCENES.map(({ name }) => name);
+    expect(found(/^`sallyport demo --scene ([a-z-]+)`$/gm)).toEqual(names);
+    expect(found(/scene-([a-z-]+)-dark\.svg/g)).toEqual(names);
+    expect(found(/scene-([a-z-]+)-light\.svg/g)).toEqual(names);
+    expect(found(/^## (.+)$/gm)).toEqual(ATTACK_SCENES.map(({ title }) => title));
   });
 
   it('says so of a name that it does not know, and lists the others', async () => {
