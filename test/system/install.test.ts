@@ -1,11 +1,11 @@
-// Installing and starting as a new user does: the packed package in an empty folder, `npm run demo` without a
-// registry, and its end when npm or the terminal goes.
+// Installing and starting in a clone as a new user does: the command that is linked, `npm run demo` without a registry, and
+// its end when npm or the terminal goes. release.test.ts installs the packages.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findFreePort } from '../support/processes.js';
 import { ROOT } from './image.js';
@@ -17,69 +17,11 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-describe('the package', () => {
-  let installed: string;
-  let program: string;
-
-  beforeAll(async () => {
-    const home = join(folder, 'home');
-    await mkdir(home);
-    const packed = await must('npm', ['pack', '--json', '--pack-destination', folder], {
-      cwd: ROOT,
-    });
-    const [{ filename }] = JSON.parse(packed.slice(packed.indexOf('[\n'))) as [{ filename: string }];
-    // The dependencies are in the package, in the locked versions: no registry is asked.
-    const quiet = ['--offline', '--cache', join(folder, 'cache'), '--no-audit', '--no-fund'];
-    await must('npm', ['install', '--prefix', home, ...quiet, join(folder, filename)]);
-    installed = join(home, 'node_modules/sallyport');
-    program = join(home, 'node_modules/.bin/sallyport');
-  });
-
-  it('[IN-04] is installed without a registry or a warning, and runs in an empty folder', async () => {
-    const { version, scripts } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
-    expect((await must(program, ['--version'])).trim()).toBe(version);
-    // npm warns of scripts that it would run in an installed package, and packing left this one in place.
-    const packed = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8'));
-    expect([scripts.prepare, packed.scripts.prepare]).toEqual([expect.stringContaining('prepare.mjs'), undefined]);
-    const schema = await must(program, ['schema', 'gateway'], { cwd: folder });
-    const shipped = await readFile(join(installed, 'docs/reference/gateway.schema.json'), 'utf8');
-    expect(JSON.parse(schema)).toEqual(JSON.parse(shipped));
-  });
-
-  it('[IN-04] is linked by npm install -g', async () => {
-    const prefix = join(folder, 'global');
-    await must('npm', ['install', '-g', '--prefix', prefix, '.'], { cwd: ROOT });
-    const linked = join(prefix, 'bin/sallyport');
-    expect(await must(linked, ['--version'])).toBe(await must(program, ['--version']));
-  });
-
-  it('[IN-04] brings examples that name shipped schemas, and no sources', async () => {
-    const entries = await readdir(installed, { recursive: true });
-    const examples = entries.filter((name) => /^(?:config|policies)\/.*\.yaml$/.test(name));
-    expect(examples).toContain('config/gateway.yaml');
-    for (const name of examples) {
-      const text = await readFile(join(installed, name), 'utf8');
-      const modeline = /^# yaml-language-server: \$schema=(\S+)$/m.exec(text)?.[1];
-      if (modeline === undefined) continue;
-      const schema = await readFile(resolve(installed, dirname(name), modeline), 'utf8');
-      expect(JSON.parse(schema).$id).toMatch(/^urn:sallyport:schema:/);
-    }
-    const unwanted = /^(?:src|test|scripts|dist\/\.sources|node_modules\/(?:typescript|vitest))(?:\/|$)/;
-    expect(entries.filter((name) => unwanted.test(name))).toEqual([]);
-    const { code } = await run(program, ['validate', '-c', join(installed, 'config/loopback.yaml')]);
-    expect(code).toBe(0);
-  });
-
-  it('[IN-04] names no domain and no repository that is not ours', async () => {
-    const foreign = /https?:\/\/(?:[\w.-]+\.)?sallyport\.\w|github\.com\/sallyport|npx sallyport/;
-    const found: string[] = [];
-    const tracked = await must('git', ['ls-files', '-z'], { cwd: ROOT });
-    for (const name of tracked.split('\0').filter((one) => /\.(?:md|ya?ml|json|ts|mjs)$/.test(one))) {
-      if (name === 'README.md' || name === 'test/system/install.test.ts') continue;
-      if (foreign.test(await readFile(join(ROOT, name), 'utf8'))) found.push(name);
-    }
-    expect(found).toEqual([]);
-  });
+it('[IN-04] is linked by npm install -g', async () => {
+  const prefix = join(folder, 'global');
+  await must('npm', ['install', '-g', '--prefix', prefix, '.'], { cwd: ROOT });
+  const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
+  expect((await must(join(prefix, 'bin/sallyport'), ['--version'])).trim()).toBe(version);
 });
 
 /** Ends what a failed test has left. */
