@@ -7,7 +7,7 @@
 
 import { existsSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
-import { basename, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { run } from './programs.js';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -95,8 +95,11 @@ function commandOf({ text }: GuideBlock): string {
 }
 
 function whyOf(marker: string, page: string): string {
-  const text = marker.replace(/^\*Not run in our tests(?: as it stands)?:? ?|\*$/g, '').replace(/\s+/g, ' ');
-  const reason = text.replace(/\]\(#/g, `](${page}#`).replaceAll('|', '\\|');
+  const text = marker.replace(/^\*Not run in our tests(?: as it stands| here)?:? ?|\*$/g, '').replace(/\s+/g, ' ');
+  const rebased = text.replace(/\]\((?![a-z]+:)([^)#]*)/g, (_, path: string) =>
+    path === '' ? `](${page}` : `](${join(dirname(page), path)}`,
+  );
+  const reason = rebased.replaceAll('|', '\\|');
   return reason.charAt(0).toUpperCase() + reason.slice(1);
 }
 

@@ -295,6 +295,26 @@ describe('[GU-01] the guides', () => {
     expect(printed).toContain('written to gateway: sallyport.yaml');
   });
 
+  it('lead from the file of a client to a server that is read, approved and served', async () => {
+    const cwd = await emptyFolder('ten-servers');
+    const [init, ...others] = blocksOf('ten-servers.md');
+    const servers = { tickets: { url: 'http://127.0.0.1:3001/mcp' } };
+    await writeFile(join(cwd, 'mcp.json'), JSON.stringify({ mcpServers: servers }));
+    const printed = await runGuide(
+      cwd,
+      [
+        "background 'sallyport demo-server'",
+        ...(init === undefined ? [] : [init]),
+        'sallyport add --from ../mcp.json --group eng --yes tickets',
+        ...others,
+        'answers http://127.0.0.1:8080/tickets',
+      ],
+      { ISSUER },
+    );
+    expect(printed).toContain('tickets: 10 approved, none left pending');
+    expect(printed).toMatch(/^tickets\/delete_ticket +- +-$/m);
+  });
+
   it('show a visitor of the repository the demo, a server by its URL and one by its command', async () => {
     const cwd = await emptyFolder('visitor');
     const blocks = blocksOf('README.md');
