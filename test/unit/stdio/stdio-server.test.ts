@@ -327,10 +327,12 @@ describe('[STD-02] a session', () => {
   });
 
   it('gets of the environment what programs need, and what is named', () => {
-    const env = { PATH: '/bin', HOME: '/h', SALLYPORT_KEY: 'k', API: 'a', REDIS_URL: 'r' };
+    const authorities = { NODE_EXTRA_CA_CERTS: '/ca.pem', SSL_CERT_FILE: '/ca.pem', SSL_CERT_DIR: '/ca' };
+    const env = { PATH: '/bin', HOME: '/h', ...authorities, SALLYPORT_KEY: 'k', API: 'a', REDIS_URL: 'r' };
     expect(serverEnvironment(env, ['API', 'toString'])).toEqual({
       PATH: '/bin',
       HOME: '/h',
+      ...authorities,
       API: 'a',
     });
   });
