@@ -13,7 +13,7 @@ import { createLog } from '../../src/telemetry/log.js';
 import { fetchPins } from '../support/gateway.js';
 import { findFreePort } from '../support/processes.js';
 
-const LONG = 60_000;
+const LONG = 120_000;
 const IMAGES = join(import.meta.dirname, '../../docs/images');
 const STALE = 'the picture shows something else: run node scripts/pictures/record.mjs';
 

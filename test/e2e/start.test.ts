@@ -93,7 +93,7 @@ describe('the port of dev', () => {
       expect(port).not.toBe('8080');
       expect(code).toBe(0);
       const closing = stdout.slice(stdout.indexOf('From the audit log'));
-      const rows = closing.match(/^ {2}\d\d:\d\d:\d\d\.\d{3} .*$/gm) ?? [];
+      const rows = closing.match(/^ {2}\d\d:\d\d:\d\d .*$/gm) ?? [];
       expect(rows).toHaveLength(10);
       for (const word of ['arguments-invalid', 'redact', 'token-audience', 'drift', 'tainted-flow'])
         expect(rows.filter((row) => row.includes(word)).length).toBeGreaterThan(0);
