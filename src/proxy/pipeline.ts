@@ -66,13 +66,18 @@ export async function handleRequest(incoming: Incoming, outgoing: Outgoing, port
     call.progress?.end();
     call.stream?.release();
     call.leaveStream?.();
-    ports.audit.closeRecord(call.record, hasClientLeft(incoming));
+    ports.audit.closeRecord(call.record, hasClientLeft(call));
   }
 }
 
-/** Whether the connection ended before the whole answer was written, by the client's doing. It may end a GET stream. */
-function hasClientLeft({ httpMethod, signal, shutdown }: Incoming): boolean {
-  return httpMethod !== 'GET' && shutdown?.isCut !== true && signal.aborted;
+/**
+ * Whether the connection ended before the whole answer was written, by the client's doing. It may end the stream of a GET
+ * once that has begun.
+ */
+function hasClientLeft({ incoming, record }: RequestContext): boolean {
+  const { httpMethod, signal, shutdown } = incoming;
+  const mayLeave = httpMethod === 'GET' && record.result.http !== 0;
+  return !mayLeave && shutdown?.isCut !== true && signal.aborted;
 }
 
 /** Runs the controls in order. INVARIANT: the order of the stages must not change. */
@@ -200,11 +205,13 @@ async function forward(
   if (outcome.kind !== 'error') return measureWaits(call.record, outcome);
   const { reason, detail, isUnsent } = outcome;
   const isTimeout = reason === 'upstream-timeout';
-  if ((isTimeout || reason === 'upstream-unavailable') && call.wait?.isCancelled !== true)
+  const isOfUpstream = isTimeout || reason === 'upstream-unavailable';
+  // What its client has given up says nothing of the upstream.
+  if (isOfUpstream && call.wait?.isCancelled !== true && signal?.aborted !== true)
     call.ports.upstreams.noteUnavailable(upstream, isTimeout);
   return reason === 'unknown-session'
     ? endSessionOf(call, 'the upstream no longer speaks the revision of this session')
-    : refuseWith(reason, isUnsent === undefined ? { detail } : { detail, isUnsent });
+    : refuseWith(reason, { detail, ...(isUnsent && { isUnsent: true }) });
 }
 
 /** Relays the response to the client, as its features require or as a plain one. */

@@ -120,8 +120,12 @@ export function wasCancelledByDisconnect(call: RequestContext, refusal: Refusal)
   );
 }
 
-/** Where a disconnect cancels, the connection belongs to the request; nothing outlives the stream of legacy SSE. */
+/**
+ * Where a disconnect cancels, the connection belongs to the request, as that of a GET does to its stream; nothing outlives
+ * the stream of legacy SSE.
+ */
 function hasClientDisconnected({ admitted, incoming, outgoing }: RequestContext): boolean {
+  if (incoming.httpMethod === 'GET') return incoming.shutdown?.isCut !== true && incoming.signal.aborted;
   if (admitted === undefined) return false;
   const { protocol } = admitted;
   return protocol.disconnectCancels ? incoming.signal.aborted : protocol.answersOnStream && outgoing.isClosed;

@@ -2,13 +2,14 @@
 // at the upstream, and nothing in the gateway's count of open streams.
 
 import { afterEach, describe, expect, it } from 'vitest';
+import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { stream } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
 import { sendRaw } from '../support/raw-mcp.js';
 import { PATIENT } from '../support/timing.js';
 import { bearer, post, SESSION_VERSION, sessionHeaders, statelessParts } from '../support/wire-client.js';
-import { sharedGateway } from '../support/with-gateway.js';
+import { sharedGateway, withStarted } from '../support/with-gateway.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const CLIENTS = 5;
@@ -185,4 +186,47 @@ describe('[LEG-06] the session that an upstream opens', () => {
     expect((await post(rig.access, INITIALIZE)).message).toHaveProperty('error');
     await expect.poll(endedNow, PATIENT).toEqual(['refused']);
   });
+});
+
+it('[G-01] a client that leaves before its server answers has left, and its server has not failed', async () => {
+  const { token } = rig.access;
+  const old = [{ name: 'old', url: rig.upstream.url, more: ['transport: http-sse'] }];
+  await withStarted(
+    () => startTestGateway({ upstreams: old, pin: false }),
+    async (channels) => {
+      const session = await rig.openSession();
+      gone = new AbortController();
+      rig.upstream.obey(({ method, httpMethod }) =>
+        method === 'tools/call' || httpMethod === 'GET' ? { kind: 'hold' } : undefined,
+      );
+      const accept = 'text/event-stream';
+      begin(rig.access.url, { headers: { ...bearer(token), ...sessionHeaders(session.id), accept } });
+      await expect.poll(() => heldNow().length, PATIENT).toBe(1);
+      const { headers, body } = statelessParts('tools/call', CALL);
+      const typed = { 'content-type': 'application/json', accept: BOTH };
+      begin(rig.access.url, {
+        ...{ method: 'POST', body: JSON.stringify(body) },
+        headers: { ...headers, ...bearer(token), ...typed },
+      });
+      begin(`${channels.url('old')}/sse`, { headers: { ...bearer(await channels.token('old')), accept } });
+      const begun = async () => (await channels.audit()).filter(({ type }) => type === 'mcp.decision').length;
+      await expect.poll(() => heldNow().length, PATIENT).toBeGreaterThan(2);
+      await expect.poll(begun, PATIENT).toBe(1);
+      const left = async (gateway: RunningGateway) =>
+        [...(await gateway.metrics()).matchAll(/^sallyport_client_disconnects_total\{[^}]*\} (\d+)$/gm)].reduce(
+          (sum, [, count]) => sum + Number(count),
+          0,
+        );
+      const before = await left(rig.gateway);
+      gone.abort();
+      await expect.poll(() => left(rig.gateway), PATIENT).toBe(before + 2);
+      await expect.poll(() => left(channels), PATIENT).toBe(1);
+      for (const gateway of [rig.gateway, channels]) {
+        expect(await gateway.metrics()).not.toMatch(/_operation_duration_\w+\{[^}]*upstream-unavailable/);
+        const reasons = (await gateway.audit()).flatMap(({ decision }) => decision?.reasons ?? []);
+        expect(reasons).not.toContain('upstream-unavailable');
+        expect(gateway.log()).not.toContain('upstream-unavailable');
+      }
+    },
+  );
 });
