@@ -115,7 +115,7 @@ export type Deny = {
   readonly captures?: readonly string[];
   /** For a failed authentication whose challenge must name an error of the proof of possession. */
   readonly proof?: ProofError;
-  /** It is known that nothing of the request was sent to a server. */
+  /** It is known that nothing of the request was sent to a server; false: it is a call that was sent. */
   readonly isUnsent?: boolean | undefined;
   /** How the client is to ask its user, where it can. */
   readonly ask?: UserPrompt | undefined;
@@ -226,7 +226,7 @@ export function renderRefusal(refusal: Refusal, context: RefusalContext): Render
           'www-authenticate': context.challenge(deny.reason, deny.scopes, deny.proof),
           ...decision,
         },
-        body: row.text,
+        body: textOf(deny.reason, deny.isUnsent),
         rpcCode: undefined,
       };
     case 'error': {

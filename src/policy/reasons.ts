@@ -25,11 +25,17 @@ type Row = {
   readonly text: string;
   /** In place of it where it is known that nothing of the request was sent to a server. */
   readonly unsent?: string;
+  /** In place of it for a call that was sent, as far as the words that say so do not simply follow it. */
+  readonly sent?: string;
   readonly level: 'debug' | 'info' | 'warn' | 'error';
   readonly visible: Rendering;
   /** For a caller that may not know that the target exists. */
   readonly hidden: Rendering;
 };
+
+/** Of a call that ends after it was sent: nobody knows what its server did. */
+const MAY_HAVE_ACTED =
+  'The call had been sent to the server and may have been carried out: find out before you send it again.';
 
 const NOT_FOUND: Rendering = { as: 'not-found' };
 
@@ -55,6 +61,11 @@ function hidden(stage: Stage, level: Row['level'], text: string): Row {
 
 function unavailable(stage: Stage, code: number, text: string, status = 503): Row {
   return always(stage, 'error', text, { as: 'error', status, code });
+}
+
+/** Where the text invites to try again, or says that there was no call. */
+function whenSent(row: Row, sent: string): Row {
+  return { ...row, sent: `${sent} ${MAY_HAVE_ACTED}` };
 }
 
 /** A refusal for a caller that sees the target; "not found" for one that does not. */
@@ -94,7 +105,10 @@ export const REASONS = {
   'token-lifetime': token('The token lifetime exceeds the allowed maximum.'),
   'token-revoked': token('The token was revoked.'),
   'token-binding': token('Proof of possession for the token is missing or invalid.'),
-  'keys-unavailable': unavailable('authn', 1503, 'Token signing keys are currently unavailable. Try again later.'),
+  'keys-unavailable': whenSent(
+    unavailable('authn', 1503, 'Token signing keys are currently unavailable. Try again later.'),
+    'Token signing keys are currently unavailable, so the response was withheld.',
+  ),
   'insufficient-scope': {
     stage: 'decide',
     level: 'info',
@@ -120,7 +134,10 @@ export const REASONS = {
     'A new policy rule about this request takes full effect when the gateway is restarted. Until then such requests are refused.',
   ),
   'rate-limited': refusal('settle', 'info', 1429, 'Rate limit exceeded.'),
-  overloaded: unavailable('edge', 1503, 'Too many requests are in progress. Try again later.'),
+  overloaded: whenSent(
+    unavailable('edge', 1503, 'Too many requests are in progress. Try again later.'),
+    'Too many requests are in progress, so the response was withheld.',
+  ),
   'approval-required': refusal(
     'settle',
     'info',
@@ -158,10 +175,13 @@ export const REASONS = {
   'tool-poisoned': hidden('decide', 'warn', 'The definition contains hidden instructions.'),
   'tool-shadowed': hidden('decide', 'warn', 'The definition imitates another one.'),
   'tool-invalid': hidden('decide', 'warn', 'The definition is invalid.'),
-  'pins-stale': unavailable(
-    'decide',
-    1504,
-    'The definitions of this server could not be verified in time; the server may be unreachable. Try again later.',
+  'pins-stale': whenSent(
+    unavailable(
+      'decide',
+      1504,
+      'The definitions of this server could not be verified in time; the server may be unreachable. Try again later.',
+    ),
+    'The definitions of this server could not be verified in time, so the response was withheld.',
   ),
 
   'arguments-invalid': refusal('decide', 'info', 1422, 'The arguments are invalid or not allowed.'),
@@ -206,7 +226,10 @@ export const REASONS = {
 
   'elicitation-forbidden': refusal('inspect', 'info', 1432, 'The server may not request input here.'),
 
-  'upstream-unavailable': unavailable('forward', 1502, 'The MCP server behind the gateway is unreachable.', 502),
+  'upstream-unavailable': whenSent(
+    unavailable('forward', 1502, 'The MCP server behind the gateway is unreachable.', 502),
+    'The MCP server behind the gateway failed before its response had come.',
+  ),
   'upstream-timeout': unavailable('forward', 1505, 'The MCP server behind the gateway did not respond in time.', 504),
   'upstream-protocol': unavailable('forward', 1506, 'The MCP server behind the gateway sent an invalid response.', 502),
   'upstream-credentials': unavailable(
@@ -229,15 +252,13 @@ export const REASONS = {
     code: 1434,
   }),
 
-  'audit-unavailable': unavailable(
-    'record',
-    1508,
-    'The audit log cannot be written, so the request was refused. Try again later.',
+  'audit-unavailable': whenSent(
+    unavailable('record', 1508, 'The audit log cannot be written, so the request was refused. Try again later.'),
+    'The audit log cannot be written, so the response was withheld.',
   ),
-  'store-unavailable': unavailable(
-    'settle',
-    1509,
-    'The shared store cannot answer for this request, so it was refused. Try again later.',
+  'store-unavailable': whenSent(
+    unavailable('settle', 1509, 'The shared store cannot answer for this request, so it was refused. Try again later.'),
+    'The shared store cannot answer for this request, so the response was withheld.',
   ),
   /** What still ran when the time to finish was over, and what comes when nothing is accepted any more. */
   'gateway-stopping': {
@@ -268,11 +289,18 @@ export type Reason = keyof typeof REASONS;
 
 const ROWS: Readonly<Record<Reason, Row>> = REASONS;
 
-/** The text of a reason. `isUnsent`: it is known that nothing of the request was sent to a server. */
-export function textOf(reason: Reason, isUnsent = false): string {
-  const { text, unsent } = ROWS[reason];
-  return isUnsent ? (unsent ?? text) : text;
+/**
+ * The text of a reason. `isUnsent`: it is known that nothing of the request was sent to a server; false: it is a call that
+ * was sent. What says of a result that it was withheld, or whether the call was carried out, says enough.
+ */
+export function textOf(reason: Reason, isUnsent?: boolean): string {
+  const { stage, text, unsent, sent } = ROWS[reason];
+  if (isUnsent === undefined) return text;
+  if (isUnsent) return unsent ?? text;
+  return sent ?? (stage === 'inspect' || SAYS_ENOUGH.has(reason) ? text : `${text} ${MAY_HAVE_ACTED}`);
 }
+
+const SAYS_ENOUGH: ReadonlySet<Reason> = new Set(['gateway-stopping', 'upstream-credentials']);
 
 /** Whether a text, such as one of an audit line, is one of the reasons. */
 export function isReason(text: string): text is Reason {

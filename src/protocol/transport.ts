@@ -302,8 +302,8 @@ export type ForwardOutcome =
       readonly kind: 'error';
       readonly reason: ForwardError;
       readonly detail?: string | undefined;
-      /** It is known that nothing was sent. */
-      readonly isUnsent?: boolean;
+      /** It is known that nothing was sent; `no-connection`: although it was tried. */
+      readonly isUnsent?: boolean | 'no-connection' | undefined;
     };
 
 /**
@@ -316,4 +316,4 @@ type UnsentError = 'asked-elsewhere' | 'store-unavailable' | 'overloaded' | 'unk
 /** The outcome of a message that may concern a request of another replica, or that was not sent at all. */
 export type RoutedOutcome =
   | ForwardOutcome
-  | { readonly kind: 'error'; readonly reason: UnsentError; readonly detail?: undefined; readonly isUnsent?: true };
+  | { readonly kind: 'error'; readonly reason: UnsentError; readonly detail?: undefined; readonly isUnsent: true };

@@ -17,20 +17,25 @@ import type { RequestContext } from './request-context.js';
 
 const NO_TARGET: Target = { kind: 'none' };
 
-/** While the gateway ends what still runs, what an upstream does not answer is the gateway's doing. */
-export function unlessStopping(
-  { incoming, record }: Pick<RequestContext, 'incoming' | 'record'>,
+/**
+ * A refusal with what is known at its end. While the gateway ends what still runs, what an upstream does not answer is the
+ * gateway's doing; and of a call that was sent, the client has to know that it may have been carried out.
+ */
+export function completeRefusal(
+  { admitted, incoming, record }: Pick<RequestContext, 'admitted' | 'incoming' | 'record'>,
   refusal: Refusal,
 ): Refusal {
   const { reason, isUnsent = record.decision.action === 'refused' } = refusal.deny;
   const isOfUpstream = REASONS[reason].stage === 'forward';
-  return isOfUpstream && incoming.shutdown?.isCut === true ? refuseWith('gateway-stopping', { isUnsent }) : refusal;
+  if (isOfUpstream && incoming.shutdown?.isCut === true) return refuseWith('gateway-stopping', { isUnsent });
+  if (isUnsent || admitted?.rule.method !== 'tools/call') return refusal;
+  return { ...refusal, deny: { ...refusal.deny, isUnsent } };
 }
 
 /** Responds with a refusal, if no response has begun, and notes it. */
 export function refuse(call: RequestContext<'legacySse' | 'sessions' | 'upstreams'>, found: Refusal): void {
   const { record, outgoing } = call;
-  const refusal = unlessStopping(call, found);
+  const refusal = completeRefusal(call, found);
   if (wasCancelledByDisconnect(call, refusal)) return;
   fold(record, refusalFacts(record, refusal));
   const rendered = renderRefusal(refusal, refusalContext(call));

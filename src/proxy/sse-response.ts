@@ -21,7 +21,7 @@ import {
 } from '../protocol/sse.js';
 import { type Body, joinPieces, type Outgoing, sizeOfBytes, type UpstreamResponse } from '../protocol/transport.js';
 import { refusalFacts } from './record-facts.js';
-import { refusalContext, unlessStopping, wasCancelledByDisconnect } from './refusals.js';
+import { completeRefusal, refusalContext, wasCancelledByDisconnect } from './refusals.js';
 import type { RequestContext } from './request-context.js';
 import { type MessageOutcome, type ResponsePlan, sealedFactsOf } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
@@ -218,7 +218,7 @@ export function writeOutcome(
  * caller must flush.
  */
 export function writeFailure(call: RequestContext, found: Refusal, writes: GatheredWrites): void {
-  const refusal = unlessStopping(call, found);
+  const refusal = completeRefusal(call, found);
   if (writes.hasResponse || wasCancelledByDisconnect(call, refusal)) return;
   writes.hasResponse = true;
   fold(call.record, refusalFacts(call.record, refusal));

@@ -238,5 +238,5 @@ function isSessionAlive(
 export function endSessionOf(call: RequestContext<'sessions'>, detail: string): Refusal {
   const sealed = call.incoming.headers['mcp-session-id'];
   if (sealed !== undefined) call.ports.sessions.end(sealed, call.callerKey ?? '');
-  return refuseWith('unknown-session', { detail });
+  return refuseWith('unknown-session', { detail, isUnsent: true });
 }

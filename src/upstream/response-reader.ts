@@ -120,7 +120,9 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     const reason = forwardErrorOf(error);
     if (!this.#settled) {
       this.#settled = true;
-      this.#settle({ kind: 'error', reason, detail: describeError(reason, error) });
+      // A request is announced when its connection is there and it is about to be written.
+      const isUnsent = this.#controller === undefined ? 'no-connection' : undefined;
+      this.#settle({ kind: 'error', reason, detail: describeError(reason, error), isUnsent });
     }
     this.#finish(reason);
   }

@@ -3,8 +3,10 @@
 
 import { randomBytes } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
+import { createGate } from '../support/changing-rig.js';
 import { connectIn, ERAS } from '../support/eras.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import { replace } from '../support/seams.js';
 import { createFakeStore } from '../support/state.js';
 import { PATIENT } from '../support/timing.js';
@@ -115,6 +117,22 @@ function lifetime(): { readonly iat: number; readonly exp: number } {
   return { iat: now - 1, exp: now + 600 };
 }
 
+/** Begins a call whose response waits at its server for `release`. */
+async function beginCall(rig: AttackRig, token: string, contentType: string) {
+  const { passed, open: release } = createGate();
+  rig.upstream.forget();
+  rig.upstream.obeyOnce(
+    onMethod('tools/call', (request) => {
+      const result = resultFor(request, textResult('late'));
+      const chunks = contentType === 'application/json' ? [JSON.stringify(result)] : [': begun\n\n', sseEvent(result)];
+      return { kind: 'chunks', contentType, ending: 'end', gate: passed, chunks };
+    }),
+  );
+  const reply = callStateless(rig.as(token), 'read_record', { id: 'one' });
+  await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
+  return { reply, release };
+}
+
 describe.each([
   ['', 200],
   [', readiness: strict', 503],
@@ -133,10 +151,22 @@ describe.each([
     await expect.poll(() => readyStatus(rig), PATIENT).toBe(200);
     const token = await rig.gateway.token(UPSTREAM, { sub: 'ada', ...lifetime() });
     const call = () => requestStateless(rig.as(token), 'tools/list');
+    const sent = [await beginCall(rig, token, 'application/json'), await beginCall(rig, token, 'text/event-stream')];
     store.goDown();
     await expect.poll(async () => (await call()).status, PATIENT).toBe(503);
     const refused = await call();
     expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    expect(refused.text).toContain('so it was refused. Try again later.');
+    // The server has these, so nobody knows whether they were carried out.
+    for (const { reply, release } of sent) {
+      release();
+      const { text } = await reply;
+      expect(text).toContain('"reason":"store-unavailable"');
+      expect(text).toContain(
+        'had been sent to the server and may have been carried out: find out before you send it again',
+      );
+      expect(text).not.toContain('ry again later');
+    }
     await expect.poll(() => readyStatus(rig), PATIENT).toBe(later);
     store.comeBack();
     await expect.poll(() => readyStatus(rig), PATIENT).toBe(200);

@@ -22,7 +22,7 @@ import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
 import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
 import { openSessionStream, resourcesOf, sessionFacts } from '../features/session-streams.js';
 import { refusalFacts } from '../record-facts.js';
-import { unlessStopping } from '../refusals.js';
+import { completeRefusal } from '../refusals.js';
 import { callerOf, type RequestContext, type VerifiedCall } from '../request-context.js';
 import { encodeKeepAlive, longLivedStreamLimits, refuseEnd } from '../sse-response.js';
 import { aborted, keepStreamOpen, type RelayPorts, relayHeldStream } from '../stream-lifetime.js';
@@ -344,5 +344,5 @@ async function relayLegacyStream(
     else if (event.data !== '') await writer.write(event.data, ended);
   });
   if (end !== 'ended' && end !== 'stopped' && !ended.aborted)
-    fold(call.record, refusalFacts(call.record, unlessStopping(call, refuseEnd(call, end))));
+    fold(call.record, refusalFacts(call.record, completeRefusal(call, refuseEnd(call, end))));
 }

@@ -255,7 +255,7 @@ const NOT_FOUND = (): Promise<ReturnType<typeof bodyResponse>> => Promise.resolv
 
 /** The session does not exist at the upstream. */
 const UNREACHABLE: UpstreamAdapter = {
-  forward: () => Promise.resolve({ kind: 'error', reason: 'unknown-session' }),
+  forward: () => Promise.resolve({ kind: 'error', reason: 'unknown-session', isUnsent: true }),
   openStream: NOT_FOUND,
   endSession: NOT_FOUND,
   pingSession: () => Promise.resolve(false),

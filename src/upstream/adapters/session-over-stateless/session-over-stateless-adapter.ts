@@ -95,10 +95,10 @@ type LocalSession = {
 };
 
 const TOO_MANY = 'This session has reached its limit of resource subscriptions.';
-const HANDLED_ELSEWHERE = { kind: 'error', reason: 'asked-elsewhere' } as const;
+const HANDLED_ELSEWHERE = { kind: 'error', reason: 'asked-elsewhere', isUnsent: true } as const;
 const UNDELIVERED = {
-  unavailable: { kind: 'error', reason: 'store-unavailable' },
-  overloaded: { kind: 'error', reason: 'overloaded' },
+  unavailable: { kind: 'error', reason: 'store-unavailable', isUnsent: true },
+  overloaded: { kind: 'error', reason: 'overloaded', isUnsent: true },
 } as const;
 
 /** Handles a message that concerns only the session; `undefined` for one that the upstream must receive. */

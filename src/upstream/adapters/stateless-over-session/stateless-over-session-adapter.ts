@@ -119,7 +119,7 @@ async function listenInSession(
   if (!isSubscribed) {
     outcome.abort();
     end();
-    return { kind: 'error', reason: 'overloaded' };
+    return { kind: 'error', reason: 'overloaded', isUnsent: true };
   }
   const items = relayNotifications(outcome, dependencies, message.id, filter);
   return streamResponse(items, { release: end, abort: end });
@@ -366,10 +366,11 @@ function resumeSuspended({ dependencies, authorized: { admitted }, caller, signa
   const state = editedValueAt(admitted, ['params', 'requestState']);
   const suspended = state === undefined ? undefined : dependencies.suspendedCalls.find(state);
   // The connection cannot be handed over: on another replica, or too late, the call must start again.
-  if (state === undefined || suspended === undefined) return { kind: 'error', reason: 'asked-elsewhere' };
+  if (state === undefined || suspended === undefined)
+    return { kind: 'error', reason: 'asked-elsewhere', isUnsent: true };
   const items = resumeCall(suspended, { admitted, caller }, signal);
   // The call remains suspended, so the client may send the same retry again.
-  if (items === undefined) return { kind: 'error', reason: 'overloaded' };
+  if (items === undefined) return { kind: 'error', reason: 'overloaded', isUnsent: true };
   dependencies.suspendedCalls.remove(state);
   return streamResponse(items, { release: () => undefined, abort: suspended.call.cancel });
 }
