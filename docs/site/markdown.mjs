@@ -26,8 +26,8 @@ const LANGUAGES = {
 };
 /** The elements that a page may write as HTML; a `<name>` outside of code would vanish. */
 const ELEMENTS = new Set(['picture', 'source', 'img', 'wbr', 'br', 'details', 'summary', 'kbd', 'sub', 'sup']);
-/** A table with so many columns scrolls rather than having columns of one word. */
-const MANY_COLUMNS = 6;
+/** A cell with more characters has a least width: its table scrolls rather than having columns of one word. */
+const LONG_CELL = 60;
 const ELSEWHERE = /^(?:[a-z][a-z0-9+.-]*:|#)/i;
 
 /** Code in colours where its language is known, else escaped. */
@@ -80,6 +80,7 @@ function headingsOf(tokens) {
   });
 }
 
+const SCREEN = /<picture>[\s\S]*?<img src="([^"]+\.png)"[\s\S]*?<\/picture>/g;
 const URL_ATTRIBUTE = /\b(src|srcset|href)="([^"]+)"/g;
 
 /**
@@ -108,7 +109,9 @@ function rewriteHtml(token, file, rewrite, onProblem) {
   for (const [, name] of html.matchAll(/<\/?([a-zA-Z][\w-]*)/g))
     if (!ELEMENTS.has(name.toLowerCase()))
       onProblem(`${file} has <${name}>, which GitHub and browsers do not show: put it into code`);
-  return html.replace(URL_ATTRIBUTE, (_, name, url) => `${name}="${rewrite(url)}"`);
+  const rewritten = html.replace(URL_ATTRIBUTE, (_, name, url) => `${name}="${rewrite(url)}"`);
+  // A screen is read in its own size: on a phone it is shown too small.
+  return rewritten.replace(SCREEN, (picture, url) => `<a href="${url}">${picture}</a>`);
 }
 
 function rewriteUrls(token, rewrite) {
@@ -125,9 +128,9 @@ function alignByClass(token) {
   token.attrSet('class', style.replace('text-align:', 'align-'));
 }
 
-function columnCount(tokens, from) {
-  const end = tokens.findIndex((token, index) => index > from && token.type === 'thead_close');
-  return tokens.slice(from, end).filter(({ type }) => type === 'th_open').length;
+function widenLongCells(tokens) {
+  for (const [index, token] of tokens.entries())
+    if (token.type === 'td_open' && tokens[index + 1].content.length > LONG_CELL) token.attrJoin('class', 'long');
 }
 
 /** The reader of Markdown. Its environment has `file`, the path of the page in the repository. */
@@ -141,15 +144,13 @@ export function createMarkdown(root, listeners) {
       else rewriteUrls(token, rewrite);
       alignByClass(token);
     }
+    widenLongCells(tokens);
     for (const { token, id } of headingsOf(tokens)) token.attrSet('id', id);
   });
   const { rules } = markdown.renderer;
   rules.fence = (tokens, index) => codeBlock(tokens[index].content, tokens[index].info.trim());
   rules.code_block = (tokens, index) => codeBlock(tokens[index].content, '');
-  rules.table_open = (tokens, index) => {
-    const isMany = columnCount(tokens, index) >= MANY_COLUMNS;
-    return `<div class="table" tabindex="0" role="region" aria-label="Table"><table${isMany ? ' class="many"' : ''}>\n`;
-  };
+  rules.table_open = () => '<div class="table" tabindex="0" role="region" aria-label="Table"><table>\n';
   rules.table_close = () => '</table></div>\n';
   rules.heading_close = (tokens, index) => {
     const open = tokens[index - 2];
