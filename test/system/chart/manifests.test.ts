@@ -136,6 +136,8 @@ describe('the manifests of twelve sets of values', () => {
 
   it('[R-09] start: the release of the example serves, and the command of `helm test` says so', async () => {
     const resources = parseManifests(await templateExample());
+    for (const version of KUBERNETES_VERSIONS)
+      expect(resources.flatMap((one) => findMistakes(one, version))).toEqual([]);
     const target = join(folder, 'started');
     await mountPod(resources, target);
     const shipped = { root: target, env: environmentOf(resources), close: async () => undefined };
