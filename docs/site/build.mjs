@@ -152,6 +152,10 @@ export async function serve() {
   });
   const server = createServer((request, response) => answer(files, request, response));
   const port = Number(process.env.PORT ?? DEFAULT_PORT);
+  server.once('error', ({ message }) => {
+    console.error(`${message}; choose another port with PORT=4001`);
+    process.exit(1);
+  });
   server.listen(port, '127.0.0.1', () =>
     console.log(`The documentation is at http://127.0.0.1:${port}/ (Ctrl-C ends it)`),
   );
