@@ -134,12 +134,18 @@ function printNext(
   const approve = `${commandLine(io, ['pin', 'approve', ...of, '--all'])}${by}`;
   const read = `read ${[paths.policy, ...(lock === undefined ? [] : [paths.lock])].map((path) => shown(join(folder, path), io)).join(' and ')}`;
   const lines = [
+    // The next command asks the server.
+    ...(command === undefined
+      ? []
+      : [
+          [
+            `start the adapter of ${STDIO_FILE}, or start it anew, in a terminal of its own:`,
+            stdioLine(layout.config, folder, io),
+          ],
+        ]),
     lock === undefined
       ? [`${read}, then fetch the definitions:`, commandLine(io, ['pin', 'fetch', ...of])]
       : [`${read}, then approve the ${countOf(pendingOf(lock).length, 'pending definition')}:`, approve],
-    ...(command === undefined
-      ? []
-      : [[`start the adapter of ${STDIO_FILE}, or start it anew:`, stdioLine(layout.config, folder, io)]]),
   ];
   const steps = lines.map(([what, line], index) => `${index + 1}. ${what}\n   ${line}\n`);
   io.stdout(
