@@ -166,6 +166,9 @@ function buildSnapshot(
     get isFresh() {
       return mode === 'off' || (verify !== 'before-call' && runtime.isFresh());
     },
+    get isTrusting() {
+      return runtime.firstUse.isSettling();
+    },
     isKindVerified: (kind) => mode === 'off' || runtime.isKindVerified(kind),
     reviewsPages: mode === 'off' && scan !== 'off',
     challenge: challengeOf(settings, upstream),
@@ -354,6 +357,9 @@ function snapshotAt(
     },
     get isFresh() {
       return snapshot.isFresh;
+    },
+    get isTrusting() {
+      return snapshot.isTrusting;
     },
     challenge: challengeOf(version.settings, settings),
   };

@@ -87,6 +87,8 @@ export type FirstUse = {
   observe(observed: Observed): void;
   /** Resolves when what is being trusted is trusted. */
   settled(): Promise<void>;
+  /** True while what was offered is being trusted: it is not listed yet, and soon it is. */
+  isSettling(): boolean;
   /** False while it is not known what is trusted: then nothing is. */
   isSettled(): boolean;
   /** What is trusted; `undefined` while nothing is. */
@@ -104,6 +106,7 @@ export const NO_FIRST_USE: FirstUse = {
   load: () => Promise.resolve(),
   observe: () => undefined,
   settled: () => Promise.resolve(),
+  isSettling: () => false,
   isSettled: () => true,
   trusted: () => undefined,
   lockWith: (lock) => lock,
@@ -216,6 +219,7 @@ export function createFirstUse(upstream: string, ports: FirstUsePorts): FirstUse
       );
     },
     settled: () => keeping ?? Promise.resolve(),
+    isSettling: () => keeping !== undefined,
     isSettled: () => isLoaded && keeping === undefined,
     trusted: () => trusted?.lock,
     lockWith(lock) {

@@ -116,6 +116,8 @@ export type Snapshot = {
    * verified before each call.
    */
   readonly isFresh: boolean;
+  /** True while what was listed first is being trusted: a list that did not wait would leave out what a call may use. */
+  readonly isTrusting: boolean;
   /** False while the list of this kind cannot be read, so that no use of its items may rest on what is known. */
   isKindVerified(kind: PinKind): boolean;
   /** Whether the pages of clients are scanned before they are shown, because no pins decide about what they show. */

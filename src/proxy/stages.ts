@@ -271,11 +271,12 @@ function grantsForCaller({ policies, upstream, legacySse }: Snapshot, principal:
 
 /**
  * Evaluates pins and policy. Pure, except that a stale listing may have to be refreshed first. A URI takes its turn on the
- * event loop: it may have many readings and spellings, and a caller has many connections.
+ * event loop: it may have many readings and spellings, and a caller has many connections. Lists and handshakes do not wait for
+ * a newer listing, but for what they would show otherwise than the next call sees it: the first listing, and its trust.
  */
 function decide(call: RequestContext<AnyPort>, principal: Principal, admitted: AdmittedMessage): StageOutcome<Allow> {
-  const { isFresh, supportedVersions } = call.snapshot;
-  const isDue = !isFresh && (needsFreshListing(admitted) || supportedVersions === undefined);
+  const { isFresh, supportedVersions, isTrusting } = call.snapshot;
+  const isDue = !isFresh && (needsFreshListing(admitted) || supportedVersions === undefined || isTrusting);
   const listed = isDue && noteWait(call, call.ports.upstreams.refreshListing(call.incoming.upstream));
   return after(listed, (isVerified) => {
     const decideRefreshed = (): Staged<Allow> => {

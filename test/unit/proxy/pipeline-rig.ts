@@ -177,6 +177,7 @@ export const SNAPSHOT: Snapshot = {
   catalogFor: () => catalog({ tools: { [TOOL]: {} } }),
   mayShowApps: () => false,
   isFresh: true,
+  isTrusting: false,
   reviewsPages: false,
   isKindVerified: () => true,
   challenge: () => 'Bearer',
