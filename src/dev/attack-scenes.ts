@@ -115,7 +115,7 @@ const toolShadowing: AttackScene = {
 upstreams:
   vault:
   notes:
-    pinning: {mode: strict, scan: block}
+    pinning: {mode: strict}
 endpoints:
   all: {issuers: [dev], upstreams: {vault: {}, notes: {}}}
 `,
@@ -126,6 +126,8 @@ rules:
     who: {groups: [staff]}
     what: {upstreams: [vault, notes], tools: ["*"]}
 `,
+  approval:
+    'The scan finds that save_secure_note orders its own use: it stays unapproved, as with pin approve --all, and so is hidden.',
   callers: { agent: ['staff'] },
   async attack({ side, at, servers }) {
     const endpoints = side === 'with' ? [await at('all')] : [await at('vault'), await at('notes')];

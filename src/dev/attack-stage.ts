@@ -45,6 +45,8 @@ export type AttackScene = {
   readonly gateway: string;
   /** The lines of the policy. */
   readonly policy: string;
+  /** What `pin fetch --approve` makes of the servers before the gateway starts, where the scene rests on it. */
+  readonly approval?: string;
   /** The groups of each caller. */
   readonly callers: { readonly [name: string]: readonly string[] };
   /** Makes the calls; what was observed, in the order of the steps. */
@@ -93,8 +95,10 @@ export async function runScene(scene: AttackScene, ports: ScenePorts): Promise<0
       ports.write(printStep(paint, step, side, observed, isExpected));
     }
   }
-  ports.write(`\n${paint.bold('gateway.yaml')}\n${indented(scene.gateway)}`);
-  ports.write(`${paint.bold('policies/scene.policy.yaml')}\n${indented(scene.policy)}`);
+  ports.write(`\n${paint.bold('an excerpt of gateway.yaml')}\n${indented(scene.gateway)}`);
+  ports.write(`${paint.bold('and of policies/scene.policy.yaml')}\n${indented(scene.policy)}`);
+  if (scene.approval !== undefined)
+    ports.write(`${paint.bold('sallyport pin fetch --approve')}\n${wrapped(scene.approval, INDENT)}\n`);
   const remark = scene.remark?.();
   if (remark !== undefined) ports.write(`\n${paint.bold('on this machine')}\n${wrapped(remark, INDENT)}\n`);
   ports.write(`\n${paint.bold('not covered')}\n${wrapped(scene.open, INDENT)}\n`);

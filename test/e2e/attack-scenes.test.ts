@@ -19,9 +19,9 @@ const STALE = 'the picture shows something else: run node scripts/pictures/recor
 
 /** What each scene rests on, and what stands there once it is taken away. */
 const PROTECTIONS: { readonly [scene: string]: (text: string, port: number) => string } = {
-  'capability-injection': (text) => text.replace('mode: strict', 'mode: off, scan: off'),
-  'tool-shadowing': (text) => text.replace('mode: strict, scan: block', 'mode: off, scan: off'),
-  'malicious-definitions': (text) => text.replace('mode: trust-on-first-use, scan: block', 'mode: off, scan: off'),
+  'capability-injection': (text) => text.replace('mode: strict', 'mode: off'),
+  'tool-shadowing': (text) => text.replace('mode: strict', 'mode: off'),
+  'malicious-definitions': (text) => text.replace('scan: block', 'scan: warn'),
   'poisoned-page': (text) =>
     text.replace('activeContent: neutralize, invisible: strip', 'activeContent: off, invisible: off'),
   'leak-inwards': (text) => text.replace('secrets: redact, pii: redact', 'secrets: off, pii: off'),
@@ -50,14 +50,14 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function play(scene: AttackScene, weaken?: (text: string, port: number) => string) {
+async function play(scene: AttackScene, weaken?: (text: string, port: number) => string, byHand = false) {
   const port = await findFreePort();
   let printed = '';
   const code = await runScene(scene, {
     folder: await mkdtemp(join(folder, `${scene.name}-`)),
     port,
     hasColor: false,
-    pin: (file) => fetchPins(file, {}, { byHand: false }),
+    pin: (file) => fetchPins(file, {}, { byHand }),
     async start(file) {
       const log = createLog(() => undefined, 'error');
       const build = { version: '0.0.0-test', node: 'v24.0.0' };
@@ -88,6 +88,17 @@ describe('an attack scene', () => {
       expect(weakened.printed).toMatch(/^\d+ of \d+ outcomes differ$/m);
       expect(weakened.printed).not.toMatch(/did not start|pin fetch ended|nothing was observed/);
       expect(weakened.code).toBe(1);
+    },
+    LONG,
+  );
+
+  it.each(ATTACK_SCENES.filter(({ approval }) => approval !== undefined))(
+    '[D-15] $name: rests on what was left unapproved, and fails once a person approves it',
+    async (scene) => {
+      const { code, printed } = await play(scene, undefined, true);
+      expect(printed).toMatch(/^\d+ of \d+ outcomes differ$/m);
+      expect(printed).toContain('expected: vault_secure_storage_service');
+      expect(code).toBe(1);
     },
     LONG,
   );
