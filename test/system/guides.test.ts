@@ -315,7 +315,7 @@ describe('[GU-01] the guides', () => {
     expect(printed).toMatch(/^tickets\/delete_ticket +- +-$/m);
   });
 
-  it('show a visitor of the repository the demo, a server by its URL and one by its command', async () => {
+  it('show a visitor of the repository the demo, a server by its URL and one by its command, and an attack', async () => {
     const cwd = await emptyFolder('visitor');
     const blocks = blocksOf('README.md');
     expect(blocks).toHaveLength(3);
@@ -324,7 +324,10 @@ describe('[GU-01] the guides', () => {
       blockWith('quickstart.md', 'PORT=3001'),
       ...blocks,
       'cat log.*',
+      ...blocksOf('attacks-live.md'),
     ]);
+    expect(printed).toMatch(/^tool-shadowing +\S/m);
+    expect(printed).toContain('\nPath escape\n');
     expect(printed).toContain('tools, 4 prompts, 2 templates from http://127.0.0.1:3001/mcp');
     expect(printed).toContain('from npx -y @modelcontextprotocol/server-filesystem');
   });
