@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createAppFor, openApp, readText } from '../http/app.js';
 import { isObject, type Json, type JsonObject, parseObject } from '../protocol/jsonrpc.js';
+import { SERVER_LIMITS } from './scripted-server.js';
 
 export type Calculator = {
   /** The address of its stream. */
@@ -16,7 +17,6 @@ export type Calculator = {
 
 const HOST = '127.0.0.1';
 const MAX_BODY_BYTES = 64 * 1024;
-const LIMITS = { maxHeaderBytes: 16 * 1024, headersWithinMs: 10_000, requestWithinMs: 30_000, idleMs: 5_000 } as const;
 
 /** Ends with the pipe of its input, so that it outlives nobody. */
 const PYTHON = `
@@ -154,7 +154,7 @@ async function handleHttp(stub: StubContext, request: IncomingMessage, response:
 
 async function startStub(): Promise<Calculator> {
   const stub: StubContext = { sessions: new Map(), total: 0 };
-  const app = createAppFor(LIMITS, ({ raw }, reply) => {
+  const app = createAppFor(SERVER_LIMITS, ({ raw }, reply) => {
     reply.hijack();
     handleHttp(stub, raw, reply.raw).catch(() => reply.raw.destroy());
   });

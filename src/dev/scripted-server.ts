@@ -18,7 +18,13 @@ import {
 } from './demo-protocol.js';
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
-const LIMITS = { maxHeaderBytes: 16 * 1024, headersWithinMs: 10_000, requestWithinMs: 30_000, idleMs: 5_000 } as const;
+/** Of a server that answers on this machine. */
+export const SERVER_LIMITS = {
+  maxHeaderBytes: 16 * 1024,
+  headersWithinMs: 10_000,
+  requestWithinMs: 30_000,
+  idleMs: 5_000,
+} as const;
 
 /** Headers with lower-case names; several values of a name are joined. */
 function flatHeaders(request: IncomingMessage): {
@@ -267,7 +273,7 @@ const AT_ONCE: Delivery = { stream: false, paceMs: 0 };
 export async function startScriptedServer(options: ScriptedOptions): Promise<ScriptedServer> {
   const { story, port: wanted = 0, delivery = () => AT_ONCE, mayCall } = options;
   const server: ScriptedContext = { story, delivery, mayCall, sessions: new BoundedMap(MAX_SESSIONS), seen: [] };
-  const app = createAppFor(LIMITS, ({ raw }, reply) => {
+  const app = createAppFor(SERVER_LIMITS, ({ raw }, reply) => {
     reply.hijack();
     handleHttp(server, raw, reply.raw).catch(() => reply.raw.destroy());
   });
